@@ -91,6 +91,7 @@ class ErrorCode(IntEnum):
     GROUP_SUBSCRIBED_TO_TOPIC = 86
     INVALID_RECORD = 87
     UNSTABLE_OFFSET_COMMIT = 88
+    THROTTLING_QUOTA_EXCEEDED = 89
     PRODUCER_FENCED = 90
     RESOURCE_NOT_FOUND = 91
     DUPLICATE_RESOURCE = 92
@@ -229,6 +230,12 @@ class InvalidRequest(KafkaError):
     """A request that contradicts itself, whatever the state of the cluster."""
 
     code = ErrorCode.INVALID_REQUEST
+
+
+class ThrottlingQuotaExceeded(KafkaError):
+    """A client's changes come faster than its quota allows: it may ask again after the time that it is told."""
+
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 class PolicyViolation(KafkaError):

@@ -185,6 +185,10 @@ class InProcessBroker:
         """Have the metadata say something else."""
         self._loop.run_until_complete(self.parts.metadata.change(change))
 
+    def wait(self, response: Awaitable[Response]) -> Response:
+        """For a request that was given to the router."""
+        return self._loop.run_until_complete(asyncio.wait_for(_awaited(response), 30))
+
     def turn(self) -> None:
         """Let the loop go round once."""
         self._loop.run_until_complete(asyncio.sleep(0))

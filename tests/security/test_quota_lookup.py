@@ -38,6 +38,13 @@ def slow_find(
     return None
 
 
+def lookup_of(quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> QuotaLookup:
+    lookup = QuotaLookup()
+    for one, limits in quotas.items():
+        lookup.set(one, limits)
+    return lookup
+
+
 levels = st.sets(st.sampled_from([*ORDER, ("bob", "app"), ("bob", None), (None, "other"), ("alice", "other")]))
 
 
@@ -47,7 +54,7 @@ def test_the_first_level_of_the_order_wins(
 ) -> None:
     """S60."""
     quotas = {entity(*level): {KEY: float(1 + number)} for number, level in enumerate(sorted(given_levels, key=str))}
-    found = QuotaLookup(quotas).find(KEY, user, client_id)
+    found = lookup_of(quotas).find(KEY, user, client_id)
     expected = slow_find(quotas, user, client_id)
     if expected is None:
         assert found is None
@@ -57,7 +64,7 @@ def test_the_first_level_of_the_order_wins(
 
 
 def test_each_key_has_its_own_level() -> None:
-    lookup = QuotaLookup({entity("alice", None): {KEY: 1.0}, entity(None, "app"): {"consumer_byte_rate": 2.0}})
+    lookup = lookup_of({entity("alice", None): {KEY: 1.0}, entity(None, "app"): {"consumer_byte_rate": 2.0}})
     assert lookup.find(KEY, "alice", "app") == Quota(1.0, QuotaBucket(KEY, "alice", None))
     consumed = lookup.find("consumer_byte_rate", "alice", "app")
     assert consumed == Quota(2.0, QuotaBucket("consumer_byte_rate", None, "app"))
@@ -65,18 +72,18 @@ def test_each_key_has_its_own_level() -> None:
 
 
 def test_clients_without_an_id_have_the_defaults() -> None:
-    lookup = QuotaLookup({entity(None, "default"): {KEY: 1.0}})
+    lookup = lookup_of({entity(None, "default"): {KEY: 1.0}})
     assert lookup.find(KEY, "alice", None) == lookup.find(KEY, "alice", "") == Quota(1.0, QuotaBucket(KEY, None, ""))
-    assert QuotaLookup({entity("alice", "app"): {KEY: 1.0}}).find(KEY, "alice", None) is None
+    assert lookup_of({entity("alice", "app"): {KEY: 1.0}}).find(KEY, "alice", None) is None
 
 
 def test_a_user_whose_name_is_default_is_not_the_default() -> None:
     named = {quota_entity([("user", "default")]): {KEY: 1.0}}
-    assert QuotaLookup(named).find(KEY, "alice", None) is None
+    assert lookup_of(named).find(KEY, "alice", None) is None
 
 
 def test_addresses_have_quotas_of_their_own() -> None:
-    lookup = QuotaLookup(
+    lookup = lookup_of(
         {
             (("ip", "::ffff:10.0.0.1"),): {"connection_creation_rate": 5.0},
             (("ip", None),): {"connection_creation_rate": 7.0},
@@ -86,10 +93,22 @@ def test_addresses_have_quotas_of_their_own() -> None:
     assert lookup.keys == frozenset()
     assert lookup.connections_of("10.0.0.1") == 5.0
     assert lookup.connections_of("10.0.0.2") == 7.0
-    assert QuotaLookup({}).connections_of("10.0.0.1") is None
+    assert lookup_of({}).connections_of("10.0.0.1") is None
 
 
 def test_one_address_is_spelled_in_one_way() -> None:
     assert plain_address("::ffff:127.0.0.1") == "127.0.0.1"
     assert plain_address("0:0:0:0:0:0:0:1") == "::1"
     assert plain_address("fe80::1%eth0") == "fe80::1"
+
+
+def test_quotas_that_are_removed_hold_no_more() -> None:
+    lookup = lookup_of({entity("alice", None): {KEY: 1.0, "request_percentage": 2.0}, quota_entity([("ip", None)]): {}})
+    lookup.set(entity("alice", None), {"request_percentage": 3.0})
+    assert lookup.find(KEY, "alice", "app") is None
+    assert lookup.keys == {"request_percentage"}
+    lookup.set(entity("alice", None), {})
+    assert lookup.keys == frozenset()
+    lookup.set(quota_entity([("ip", None)]), {"connection_creation_rate": 7.0})
+    lookup.set(quota_entity([("ip", None)]), {})
+    assert not lookup.limits_addresses

@@ -36,6 +36,7 @@ from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.parts import Parts
 from lamina.broker.readiness import Readiness
 from lamina.broker.requests.api_table import APIS, HandlerParts, table
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
 from lamina.broker.requests.kernel_loading import KernelLoading
@@ -110,6 +111,7 @@ def build_parts(
         publisher.add_listener(fetchers)
     for listener in (
         handlers.throttles,
+        handlers.client_quotas,
         coordination.groups,
         coordination.transactions,
         cleaner,
@@ -342,6 +344,7 @@ def _build_serving(
             throttles.holds_back,
         ),
         follower_waits=FollowerWaits(clocks),
+        client_quotas=ClientQuotas(settings, ground.counters.quotas, clocks),
         throttles=throttles,
         kernel_loading=KernelLoading(ground.loop, ground.threads),
         verification=coordination.verification,
@@ -352,7 +355,7 @@ def _build_serving(
     )
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     router = (
-        Router(table(handlers), ground.counters, request_watch, ground.message_thread)
+        Router(table(handlers), ground.counters, request_watch, ground.message_thread, handlers.client_quotas)
         if member_parts is None
         else member_parts.router(handlers, request_watch)
     )

@@ -111,6 +111,20 @@ class ReplicationCounters:
             self.isr_shrinks += 1
 
 
+class QuotaCounters:
+    """How often clients were told to wait, and how long in all, by the key of the quota that they had exceeded."""
+
+    __slots__ = ("throttle_ms", "throttled")
+
+    def __init__(self) -> None:
+        self.throttled: Counter[str] = Counter()
+        self.throttle_ms: Counter[str] = Counter()
+
+    def count(self, key: str, throttle_ms: int) -> None:
+        self.throttled[key] += 1
+        self.throttle_ms[key] += throttle_ms
+
+
 class TopicCounters:
     __slots__ = (
         "fetch_failures",
@@ -197,6 +211,7 @@ class Counters:
         self.replication = ReplicationCounters()
         self.logins: Counter[tuple[str, str, LoginOutcome]] = Counter()
         """By listener and mechanism."""
+        self.quotas = QuotaCounters()
         self.moved_log_bytes = 0
         """What was copied from one log directory of this broker to another."""
 

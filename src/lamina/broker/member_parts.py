@@ -107,13 +107,16 @@ class MemberParts:
     def router(self, handlers: HandlerParts, request_watch: RequestWatch) -> Router:
         """Also serves other brokers, and has the controller decide what only that one may."""
         envelope = Envelope(
-            lambda: self.member.is_controller, FORWARDABLE, lambda client, frame: router.serve(client, frame)
+            lambda: self.member.is_controller,
+            FORWARDABLE,
+            lambda client, frame: router.serve(client, frame, is_forwarded=True),
         )
         router = Router(
             [*table(handlers), *cluster_table(self.member, envelope, handlers.message_thread, self.clocks)],
             self.counters,
             request_watch,
             handlers.message_thread,
+            handlers.client_quotas,
             self.forwarding,
             self.listener_name,
         )

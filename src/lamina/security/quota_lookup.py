@@ -1,8 +1,7 @@
 """Which quota holds for a client, and with whom it shares it (S60).
 
 Owns the order in which quotas go: the one that says most about who it is for wins. Its level also says what counts
-together: everything of one user, of one client id, or of one user with one client id. Made anew for each image. Must
-not know what is counted.
+together: everything of one user, of one client id, or of one user with one client id. Must not know what is counted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,22 +28,31 @@ class Quota(NamedTuple):
 
 
 class QuotaLookup:
-    def __init__(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+    def __init__(self) -> None:
         self._limits: dict[str, dict[tuple[str | None, str | None], float]] = {}
-        """By key: limits by user and client id."""
+        """By key: limits by user and client id; no key without any."""
         self._of_addresses: dict[str | None, float] = {}
-        for entity, limits in quotas.items():
-            named = dict(entity)
-            if IP in named:
-                self._set_address(named[IP], limits)
-                continue
-            who = (named.get(USER, _ABSENT), named.get(CLIENT_ID, _ABSENT))
-            for key, limit in limits.items():
-                self._limits.setdefault(key, {})[who] = limit
 
-    def _set_address(self, name: str | None, limits: Mapping[str, float]) -> None:
-        if CONNECTION_CREATION_RATE in limits:
-            self._of_addresses[None if name is None else plain_address(name)] = limits[CONNECTION_CREATION_RATE]
+    def set(self, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
+        """Replace all quotas of an entity; there may be none."""
+        named = dict(entity)
+        if IP in named:
+            self._set_address(named[IP], quotas)
+            return
+        who = (named.get(USER, _ABSENT), named.get(CLIENT_ID, _ABSENT))
+        for key in [key for key in self._limits if key not in quotas]:
+            self._limits[key].pop(who, None)
+            if not self._limits[key]:
+                del self._limits[key]
+        for key, limit in quotas.items():
+            self._limits.setdefault(key, {})[who] = limit
+
+    def _set_address(self, name: str | None, quotas: Mapping[str, float]) -> None:
+        address = None if name is None else plain_address(name)
+        if CONNECTION_CREATION_RATE in quotas:
+            self._of_addresses[address] = quotas[CONNECTION_CREATION_RATE]
+        else:
+            self._of_addresses.pop(address, None)
 
     @property
     def keys(self) -> frozenset[str]:

@@ -38,6 +38,9 @@ _OF_CLIENTS: Mapping[str, int | None] = {
 """Keys with the largest whole number that each takes."""
 _OF_ADDRESSES: Mapping[str, int | None] = {CONNECTION_CREATION_RATE: _INT_MAX}
 
+QUOTAS_OF_CLIENTS = tuple(_OF_CLIENTS)
+"""The keys that users and client ids may have."""
+
 
 class QuotaOperation(NamedTuple):
     """One key's new value; ``None`` removes it."""

@@ -115,8 +115,4 @@ BROKER_IGNORED = (
             transaction.state.log.load.buffer.size transaction.two.phase.commit.enable
         """),
     ),
-    Family(
-        "Lamina has no quotas for clients",
-        _names("quota.window.num quota.window.size.seconds"),
-    ),
 )

@@ -73,6 +73,11 @@ def start_response(api_key: int, api_version: int, correlation_id: int) -> bytea
     return bytearray(_RESPONSE_FRAME[response_header_version(api_key, api_version)].pack(0, correlation_id))
 
 
+def response_header_bytes(api_key: int, api_version: int) -> int:
+    """Of a frame as ``start_response`` begins it, with its size."""
+    return _RESPONSE_FRAME[response_header_version(api_key, api_version)].size
+
+
 def parse_response_header(api_key: int, api_version: int, frame: Buffer) -> tuple[int, int]:
     """(correlation id, where the body starts)."""
     try:

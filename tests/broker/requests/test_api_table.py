@@ -8,6 +8,7 @@ import pytest
 
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.api_table import APIS
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.router import Router
 from lamina.errors import ErrorCode
 from lamina.wire.fields import Entity, fields_of
@@ -58,6 +59,8 @@ RANGES = {
     47: (0, 0),
     50: (0, 0),
     51: (0, 0),
+    48: (0, 1),
+    49: (0, 1),
     57: (0, 2),
     60: (0, 2),
     61: (0, 0),
@@ -108,6 +111,7 @@ GROUPS: dict[int, Any] = {9: [{"group_id": "g"}], 15: ["g"]}
 TOPIC: dict[str, Any] = {"name": "t", "topic": "t", "partitions": [{}], "partition_indexes": [0]}
 ASKED["markers"] = [{"topics": [TOPIC]}]
 ASKED["dirs"] = [{"path": "/", "topics": [{"name": "t", "partitions": [0]}]}]
+ASKED["entries"] = [{}]
 ASKED["creations"] = [{}]
 ASKED["filters"] = [{}]
 ASKED["deletions"] = [{"name": "u", "mechanism": 1}]
@@ -125,7 +129,9 @@ def test_an_unexpected_failure_is_told_in_every_version(
         raise RuntimeError("a test")
 
     broker = InProcessBroker(tmp_path, {})
-    broker.parts.router = Router([(api, fail)], broker.parts.counters, broker.parts.request_watch, broker.parts.threads)
+    parts = broker.parts
+    quotas = ClientQuotas(parts.metadata.settings, parts.counters.quotas, parts.clocks)
+    parts.router = Router([(api, fail)], parts.counters, parts.request_watch, parts.threads, quotas)
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
             topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})

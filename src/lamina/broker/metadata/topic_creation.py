@@ -23,6 +23,7 @@ from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.image.topic_names import check_new_topic_name
 from lamina.settings.broker import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
+from lamina.settings.values import BrokerSettings
 
 USE_DEFAULT = -1
 AT_ONCE = 500
@@ -43,6 +44,13 @@ CreateTopics = Callable[[Sequence[NewTopic]], Awaitable[Mapping[str, Topic | Kaf
 """Has topics made by whoever decides; returns for each its topic or its error."""
 
 
+def partition_count(settings: BrokerSettings, wanted: NewTopic) -> int:
+    """How many partitions the topic would have; not yet checked."""
+    if wanted.assignments:
+        return len(wanted.assignments)
+    return settings[NUM_PARTITIONS] if wanted.partition_count == USE_DEFAULT else wanted.partition_count
+
+
 async def plan_topic(
     metadata: Metadata, directories: LogDirectories, image: Image, wanted: NewTopic, threads: Threads
 ) -> Image:
@@ -58,9 +66,7 @@ async def plan_topic(
         count = len(wanted.assignments)
         assign = partial(check_assignments, image, wanted.assignments)
     else:
-        count = wanted.partition_count
-        factor = wanted.replication_factor
-        count = metadata.settings[NUM_PARTITIONS] if count == USE_DEFAULT else count
+        count, factor = partition_count(metadata.settings, wanted), wanted.replication_factor
         factor = metadata.settings[DEFAULT_REPLICATION_FACTOR] if factor == USE_DEFAULT else factor
         # The topic's id is random: its ends say where its first leader is and how far the first follower is from it.
         start, shift = int.from_bytes(topic_id[:4]), int.from_bytes(topic_id[-4:])
@@ -93,13 +99,7 @@ async def plan_topics(
     clocks: Clocks,
 ) -> tuple[Image, dict[str, Topic | KafkaError]]:
     """The image with all topics that can be made, and for each its topic or its error."""
-    default_count = metadata.settings[NUM_PARTITIONS]
-    check_total_partitions(
-        [
-            len(topic.assignments) or (default_count if topic.partition_count == USE_DEFAULT else topic.partition_count)
-            for topic in topics
-        ]
-    )
+    check_total_partitions([partition_count(metadata.settings, topic) for topic in topics])
     planned: dict[str, Topic | KafkaError] = {}
     async for topic in in_turns(topics, clocks):
         try:

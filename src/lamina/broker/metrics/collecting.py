@@ -38,6 +38,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.read_leases import Ended as LeaseEnded
 from lamina.coordinators.records.transaction_records import Status
 from lamina.errors import ErrorCode
+from lamina.security.quotas import QUOTAS_OF_CLIENTS
 
 _NS = 1_000_000_000
 _BOUNDS = (*(repr(bound_ns / _NS) for bound_ns in BOUNDS_NS), "+Inf")
@@ -140,6 +141,9 @@ def _requests(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:
     yield requests.REQUEST_REMOTE, times("remote")
     yield requests.REQUEST_SEND, times("send")
     yield requests.SLOW_REQUESTS, _one(sources.request_watch.slow_total)
+    quotas = sources.counters.quotas
+    yield requests.THROTTLED_REQUESTS, [Sample((key,), quotas.throttled[key]) for key in QUOTAS_OF_CLIENTS]
+    yield requests.THROTTLE_TIME, [Sample((key,), quotas.throttle_ms[key] / 1000) for key in QUOTAS_OF_CLIENTS]
     yield requests.PARKED_FETCHES, _one(sources.counters.parked_fetches)
     yield requests.FETCH_SESSIONS, _one(len(sources.fetch_sessions))
     yield requests.FETCH_SESSION_PARTITIONS, _one(sources.fetch_sessions.partitions)
@@ -156,6 +160,7 @@ def _errors(counters: RequestCounters) -> Samples:
 def _connections(counters: Counters, listening: Listening) -> Iterator[tuple[Metric, Samples]]:
     now = Counter(connection.listener_name for connection in listening.connections)
     yield connections.CONNECTIONS, [Sample((name,), now[name]) for name in listening.names]
+    yield connections.CONNECTIONS_MUTED, _one(sum(connection.is_muted for connection in listening.connections))
     yield connections.CONNECTIONS_CREATED, [Sample((name,), listening.created[name]) for name in listening.names]
     yield connections.CONNECTIONS_CLOSED, [Sample((reason,), listening.closed[reason]) for reason in Ended]
     quota = listening.quota

@@ -17,6 +17,7 @@ from typing import Protocol
 from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
+from lamina.broker.requests.loop_time import LoopTime
 from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
 from lamina.clocks import Clocks
 from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
@@ -313,7 +314,7 @@ class Connection:
                     holds_frame = request.holds_frame
                     if self._has_hung_up:
                         request.abandon()
-                    self._wait_for(response)
+                    self._wait_for(response if request.charge is None else LoopTime(response, request.charge))
                     break
                 request.ended_ns = now_ns = clock()
                 unsent.append(request)

@@ -21,6 +21,7 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
 from lamina.broker.requests.handlers import (
@@ -32,6 +33,7 @@ from lamina.broker.requests.handlers import (
     alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
+    client_quotas,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -105,6 +107,7 @@ class HandlerParts:
     fetch_sessions: FetchSessions
     follower_waits: FollowerWaits
     throttles: ReplicationThrottles
+    client_quotas: ClientQuotas
     kernel_loading: KernelLoading
     verification: TransactionVerification
     create_topics: CreateTopics
@@ -156,7 +159,11 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_offsets.API, lambda p: partial(list_offsets.handle, p.partitions, p.threads, p.clocks)),
     (
         metadata.API,
-        lambda p: metadata.DescribeTopics(p.metadata, p.partitions, p.create_topics, p.message_thread, p.clocks).handle,
+        lambda p: (
+            metadata.DescribeTopics(
+                p.metadata, p.partitions, p.create_topics, p.client_quotas, p.message_thread, p.clocks
+            ).handle
+        ),
     ),
     (offset_commit.API, lambda p: partial(offset_commit.handle, p.metadata, p.groups, p.clocks)),
     (offset_fetch.API, lambda p: partial(offset_fetch.handle, p.metadata, p.groups, p.clocks)),
@@ -172,9 +179,9 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
     (
         create_topics.API,
-        lambda p: partial(create_topics.handle, p.metadata, p.directories, p.message_thread, p.clocks),
+        lambda p: partial(create_topics.handle, p.metadata, p.directories, p.client_quotas, p.message_thread, p.clocks),
     ),
-    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.clocks)),
+    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.client_quotas, p.clocks)),
     (delete_records.API, lambda p: partial(delete_records.handle, p.partitions, p.clocks)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions, p.clocks)),
@@ -194,7 +201,9 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     ),
     (
         create_partitions.API,
-        lambda p: partial(create_partitions.handle, p.metadata, p.directories, p.message_thread, p.clocks),
+        lambda p: partial(
+            create_partitions.handle, p.metadata, p.directories, p.client_quotas, p.message_thread, p.clocks
+        ),
     ),
     (delete_groups.API, lambda p: partial(delete_groups.handle, p.groups, p.clocks)),
     (elect_leaders.API, lambda p: partial(elect_leaders.handle, p.metadata, p.threads, p.clocks)),
@@ -207,6 +216,8 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         list_partition_reassignments.API,
         lambda p: partial(list_partition_reassignments.handle, p.metadata, p.clocks),
     ),
+    (client_quotas.DESCRIBE_API, lambda p: partial(client_quotas.describe, p.metadata, p.clocks)),
+    (client_quotas.ALTER_API, lambda p: partial(client_quotas.alter, p.metadata, p.clocks)),
     (offset_delete.API, lambda p: partial(offset_delete.handle, p.metadata, p.groups, p.clocks)),
     (update_features.API, lambda p: partial(update_features.handle, p.metadata)),
     (unregister_broker.API, lambda p: partial(unregister_broker.handle, p.metadata)),

@@ -19,7 +19,7 @@ async def response_around(
     request: Request, shape: Shape, array: str, encoded: Sequence[bytes | bytearray], message_thread: Threads
 ) -> Response:
     """The response that has these in one array, and else nothing."""
-    response = shape(throttle_time=request.throttle_ms, **{array: ()})
+    response = shape(throttle_time=request.throttled_ms(), **{array: ()})
 
     def encode() -> Response:
         return [encode_response_around(response, array, encoded, request.correlation_id)]

@@ -238,6 +238,13 @@ class FetchSessions:
         session.last_used_ms = now_ms
         return Fetching(session.id, session.asked(), session, is_incremental=True)
 
+    def throttled(self, fetching: Fetching) -> int:
+        """The session to tell a client that gets nothing for now. It goes on with one that it had, and none begins."""
+        if fetching.is_incremental:
+            return fetching.session_id
+        self._drop(fetching.session_id)
+        return NO_SESSION
+
     def _drop(self, session_id: int) -> None:
         session = self._sessions.pop(session_id, None)
         if session is not None and session.feed is not None:

@@ -2,7 +2,7 @@
 
 Owns the attempts: where no controller answers, or the one that was asked is not it any more, the next is asked until
 the client's time is over. A request may then be done twice, as in Kafka. An answer from elsewhere comes with the
-client's own correlation id and goes to it as it is. Must not know any API.
+client's own correlation id and goes to it as it is, but for how long the client is to wait. Must not know any API.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, NetworkError, NotController, RequestTimedOut, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.wire.api_keys import ENVELOPE
+from lamina.wire.throttle_time import read_throttle_ms, write_throttle_ms
 
 AskController = Callable[[MessageCall], Awaitable[Any]]
 """Of whoever is the controller now; raises `KafkaError` where nobody can be asked."""
@@ -56,7 +57,9 @@ class Forwarding:
             async with asyncio.timeout(_LONGEST_SECONDS):
                 while loop.time() < last_attempt:
                     try:
-                        return await here() if self._is_controller() else [_framed(await self._ask(call))]
+                        if self._is_controller():
+                            return await here()
+                        return [_throttled(request, _framed(await self._ask(call)))]
                     except (NetworkError, NotController) as error:
                         failure = error
                     await asyncio.sleep(_RETRY_SECONDS)
@@ -67,8 +70,17 @@ class Forwarding:
         raise RequestTimedOut(f"no controller answered in time: {failure}")
 
 
-def _framed(response: Any) -> bytes:
+def _throttled(request: Request, frame: bytearray) -> bytearray:
+    """With the longest wait: the controller has told that of the changes, and here the request's own time is known."""
+    told_ms = read_throttle_ms(request.api_key, request.api_version, frame)
+    request.throttle_ms = max(request.throttled_ms(), told_ms)
+    if request.throttle_ms > told_ms:
+        write_throttle_ms(request.api_key, request.api_version, frame, request.throttle_ms)
+    return frame
+
+
+def _framed(response: Any) -> bytearray:
     if response.error_code != ErrorCode.NONE:
         raise error_from_code(response.error_code, "the controller did not take the request")
     data: bytes = bytes(response.response_data)
-    return len(data).to_bytes(_SIZE_BYTES, "big") + data
+    return bytearray(len(data).to_bytes(_SIZE_BYTES, "big") + data)

@@ -4,10 +4,13 @@ Owns the context that every handler gets beside its message. Must not know any A
 """
 
 from collections.abc import Callable, Sized
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from lamina.broker.counters import RequestCounters
 from lamina.broker.waits import Waits
+
+if TYPE_CHECKING:
+    from lamina.broker.requests.client_quotas import Charge
 
 Response = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no response."""
@@ -51,6 +54,7 @@ class Request:
         "api_version",
         "arrived_ns",
         "began_ns",
+        "charge",
         "client",
         "client_id",
         "correlation_id",
@@ -87,8 +91,9 @@ class Request:
         self.client = client
         self.counters = counters
         self.throttle_ms = 0
-        """How long the client is told to wait before it asks again. Written where responses are encoded: by the router,
-        by ``encoded_entries``, and by Produce, Fetch and Metadata, which encode their own."""
+        """How long the client is told to wait before it asks again, as far as that is known; then it is muted."""
+        self.charge: Charge | None = None
+        """What it costs its client, until its response is made; ``None`` where nobody has a quota, or it is exempt."""
         self.error_code = 0
         self.holds_frame = False
         """Whether the handler, while it waits, still reads the bytes that the client sent."""
@@ -120,6 +125,18 @@ class Request:
         self._is_abandoned = True
         if self._stop_waiting is not None:
             self._stop_waiting()
+
+    def throttled_ms(self) -> int:
+        """How long the client is told to wait: asked where responses are encoded, which settles what it cost.
+
+        That is in the router, in ``encoded_entries``, and in Produce, Fetch and Metadata, which encode their own; on
+        the loop, before it is asked on a thread.
+        """
+        charge = self.charge
+        if charge is not None:
+            self.charge = None
+            charge.settle(self)
+        return self.throttle_ms
 
     def failed(self, error_code: int, times: int = 1) -> None:
         """Its response tells this error, perhaps among others."""

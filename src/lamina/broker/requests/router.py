@@ -3,8 +3,8 @@
 A request for anything that is not in the table ends its connection, as Kafka does, except that ApiVersions always gets
 a response; so does what only brokers may ask, on a listener that is not theirs. What only the controller answers is
 forwarded to it. An unexpected exception in a handler answers UNKNOWN_SERVER_ERROR to that request alone. Throttle time
-is written here. Large requests are parsed on a thread, and responses of many entries encoded there, so that neither
-holds up the loop. Must not know what any API does.
+is written here; where quotas are set, what a request costs is counted from here on. Large requests are parsed on a
+thread, and responses of many entries encoded there, so that neither holds up the loop. Must not know what any API does.
 """
 
 import logging
@@ -14,6 +14,7 @@ from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
 from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Handler
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
@@ -22,7 +23,7 @@ from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
 from lamina.wire.answer_entries import has_entries
 from lamina.wire.answer_errors import error_codes
-from lamina.wire.api_keys import API_VERSIONS
+from lamina.wire.api_keys import ADD_PARTITIONS_TO_TXN, API_VERSIONS, WRITE_TXN_MARKERS
 from lamina.wire.codec import encode_response, parse_request
 from lamina.wire.headers import parse_request_header
 
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 LARGE_REQUEST_BYTES = 32 * 1024
 """The smallest structures take three bytes and a microsecond each: what is shorter is parsed within 10 ms."""
+_BETWEEN_BROKERS = frozenset({ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS})
 LARGE_RESPONSE_ENTRIES = 1000
 """Each takes one to three microseconds to encode."""
 
@@ -43,10 +45,12 @@ class Router:
         counters: Counters,
         request_watch: RequestWatch,
         message_thread: Threads,
+        client_quotas: ClientQuotas,
         forwarding: Forwarding | None = None,
         broker_listener: str | None = None,
     ) -> None:
         """In a cluster there is ``forwarding``, and ``broker_listener`` is the name of the listener between brokers."""
+        self._client_quotas = client_quotas
         self._message_thread = message_thread
         self._forwarding = forwarding
         self._broker_listener = broker_listener
@@ -69,14 +73,22 @@ class Router:
     def handler(self, api_key: int) -> Handler:
         return self._apis[api_key][1]
 
-    def serve(self, client: Client, frame: memoryview) -> "tuple[Request, Response | Awaitable[Response]]":
-        """May raise :class:`MalformedRequest` or :class:`CloseConnection`."""
+    def serve(
+        self, client: Client, frame: memoryview, *, is_forwarded: bool = False
+    ) -> "tuple[Request, Response | Awaitable[Response]]":
+        """May raise :class:`MalformedRequest` or :class:`CloseConnection`.
+
+        What another broker has forwarded costs its client time there, not here (S49).
+        """
         api_key, api_version, correlation_id, client_id, body_at = parse_request_header(frame)
         offered = self._offered.get((api_key, api_version))
         if offered is None:
             return self._serve_unsupported(client, api_key, api_version, correlation_id, client_id)
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
+        if self._client_quotas.is_set and not is_forwarded and not self._is_exempt(api, client):
+            request.size_bytes = len(frame)
+            request.charge = self._client_quotas.charge(request)
         body = frame[body_at:]
         if self.is_for_brokers_alone and not (api.is_for_brokers or api.is_for_controller or api_key == API_VERSIONS):
             raise CloseConnection(f"asked for {api.name} while this broker starts")
@@ -115,6 +127,10 @@ class Router:
         api, _, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         return request, _encoded(request, api.error_response(request, _parsed(api, request, body), error))
+
+    def _is_exempt(self, api: Api, client: Client) -> bool:
+        """Whether brokers ask it, who have no quotas (S65)."""
+        return api.is_for_brokers or (api.key in _BETWEEN_BROKERS and client.listener_name == self._broker_listener)
 
     async def _decide(
         self, forwarding: Forwarding, api: Api, handle: Handler, request: Request, frame: bytes, body_at: int
@@ -235,6 +251,7 @@ def _encoded(request: Request, response: Any) -> Response:
 
 
 def _throttled(request: Request, response: Any) -> Any:
-    if request.throttle_ms and hasattr(response, "throttle_time"):
-        return response.replace(throttle_time=request.throttle_ms)
+    throttle_ms = request.throttled_ms()
+    if throttle_ms and hasattr(response, "throttle_time"):
+        return response.replace(throttle_time=throttle_ms)
     return response

@@ -5,6 +5,9 @@ from lamina.broker.metrics.metric import counter, gauge
 _SOCKETS = "kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*, {}"
 
 CONNECTIONS = gauge("lamina_connections", "Open connections.", "listener", kafka=_SOCKETS.format("connection-count"))
+CONNECTIONS_MUTED = gauge(
+    "lamina_connections_muted", "Connections whose clients wait because they have exceeded a quota."
+)
 CONNECTIONS_CREATED = counter(
     "lamina_connections_created_total",
     "Connections that were accepted.",

@@ -61,6 +61,17 @@ REQUEST_SEND = histogram(
 SLOW_REQUESTS = counter(
     "lamina_slow_requests_total", "Requests that took `lamina.slow.request.ms` or more, not counting being parked."
 )
+THROTTLED_REQUESTS = counter(
+    "lamina_throttled_requests_total",
+    "How often a client was told to wait, by the quota that it had exceeded.",
+    "quota",
+)
+THROTTLE_TIME = counter(
+    "lamina_throttle_time_seconds_total",
+    "How long clients were told to wait, all together.",
+    "quota",
+    kafka="kafka.server:type={Produce,Fetch,Request,ControllerMutation},user=*,client-id=*,name=throttle-time (nearly)",
+)
 PARKED_FETCHES = gauge(
     "lamina_parked_fetches",
     "Fetches that wait for more records.",

@@ -2,8 +2,10 @@
 
 Behaviour: topics get more partitions, in one change, ready when the answer goes out. The count is the new total;
 one that is no increase is INVALID_PARTITIONS. Replicas may be assigned by hand, for the new partitions only. A
-topic that is named twice gets INVALID_REQUEST. With `validate_only` nothing is made.
-Version notes: the versions differ in their encoding only.
+topic that is named twice gets INVALID_REQUEST. With `validate_only` nothing is made. A client above its quota of
+changes gets THROTTLING_QUOTA_EXCEEDED for each topic; with `validate_only` too (S64).
+Version notes: below v3 what exceeds a quota is done all the same, and the client told to wait; else the versions differ
+in their encoding only.
 Not done: the timeout is not looked at.
 """
 
@@ -14,6 +16,7 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import AT_ONCE
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.client_quotas import ClientQuotas, TopicChanges
 from lamina.broker.requests.request import Request
 from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
@@ -26,15 +29,19 @@ from lamina.image.image import Image
 from lamina.wire.api_keys import CREATE_PARTITIONS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
+_FIRST_STRICT = 3
+
 
 async def handle(
     metadata: Metadata,
     directories: LogDirectories,
+    client_quotas: ClientQuotas,
     message_thread: Threads,
     clocks: Clocks,
     request: Request,
     message: Any,
 ) -> Any:
+    changes = client_quotas.changes(request, is_strict=request.api_version >= _FIRST_STRICT)
     errors: dict[str, KafkaError | None] = {}
 
     async def change(image: Image) -> Image:
@@ -45,7 +52,7 @@ async def handle(
             try:
                 if named[asked.name] > 1:
                     raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-                image = await _with_more(directories, message_thread, image, asked)
+                image = await _with_more(directories, changes, message_thread, image, asked)
                 errors[asked.name] = None
             except KafkaError as error:
                 errors[asked.name] = error.without_frames()
@@ -66,7 +73,9 @@ async def handle(
     return shape(results=tuple(results))
 
 
-async def _with_more(directories: LogDirectories, message_thread: Threads, image: Image, asked: Any) -> Image:
+async def _with_more(
+    directories: LogDirectories, changes: TopicChanges, message_thread: Threads, image: Image, asked: Any
+) -> Image:
     topic = image.topic(asked.name)
 
     def with_more() -> Image:
@@ -79,6 +88,7 @@ async def _with_more(directories: LogDirectories, message_thread: Threads, image
     is_large = asked.count - len(topic.partitions) > AT_ONCE
     planned = await message_thread.compute(with_more) if is_large else with_more()
     directories.check_free_space()
+    changes.take(asked.count - len(topic.partitions))
     return planned
 
 

@@ -3,8 +3,10 @@
 Behaviour: the topics that can be made are made in one change and are ready when the answer goes out; each of the
 others gets its own error. -1 asks for the broker's default; with assignments both counts must be -1. A name that
 comes twice in one request is an INVALID_REQUEST, once, and so is `__cluster_metadata`. Of a config that comes twice the
-last value holds; one without a value is INVALID_CONFIG. With `validate_only` nothing is made.
-Version notes: v5 tells partitions, replicas and configs; v7 the topic id.
+last value holds; one without a value is INVALID_CONFIG. With `validate_only` nothing is made. A client above its quota
+of changes gets THROTTLING_QUOTA_EXCEEDED; with `validate_only` too (S64).
+Version notes: v5 tells partitions, replicas and configs; v7 the topic id; below v6 what exceeds a quota is done all the
+same, and the client told to wait.
 Not done: the timeout is not looked at, since nothing is left to wait for.
 """
 
@@ -14,9 +16,10 @@ from typing import Any
 from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.topic_creation import NewTopic, create_topics, plan_topics
+from lamina.broker.metadata.topic_creation import NewTopic, create_topics, partition_count, plan_topics
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.config_entries import topic_entries
 from lamina.broker.requests.encoded_entries import response_around
 from lamina.broker.requests.request import Request, Response
@@ -30,16 +33,19 @@ from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity
 
 _UNKNOWN = -1
+_FIRST_STRICT = 6
 
 
 async def handle(
     metadata: Metadata,
     directories: LogDirectories,
+    client_quotas: ClientQuotas,
     message_thread: Threads,
     clocks: Clocks,
     request: Request,
     message: Any,
 ) -> Response:
+    changes = client_quotas.changes(request, is_strict=request.api_version >= _FIRST_STRICT)
     outcomes: dict[str, Topic | KafkaError] = {}
     wanted: list[NewTopic] = []
     named = Counter(asked.name for asked in message.topics)
@@ -47,7 +53,11 @@ async def handle(
         try:
             if named[asked.name] > 1:
                 raise InvalidRequest(f"topic {asked.name!r} is named more than once")
-            wanted.append(_wanted(asked))
+            new = _wanted(asked)
+            # Whoever asks for what is there pays nothing, as in Kafka.
+            if new.name not in metadata.decided.topics:
+                changes.take(max(0, partition_count(metadata.settings, new)))
+            wanted.append(new)
         except KafkaError as error:
             outcomes[asked.name] = error.without_frames()
     if message.validate_only:

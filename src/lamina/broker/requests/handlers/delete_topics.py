@@ -2,9 +2,10 @@
 
 Behaviour: topics that are there are taken out of service and forgotten in one change, before the answer; their
 files go later. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID. A topic that is
-named twice, by name or id, stays and gets INVALID_REQUEST. Nothing is deleted with `delete.topic.enable=false`.
+named twice, by name or id, stays and gets INVALID_REQUEST. Nothing is deleted with `delete.topic.enable=false`. A
+client above its quota of changes gets THROTTLING_QUOTA_EXCEEDED for each topic (S64).
 Version notes: by name or id, not both, in v6; messages from v5; below v3 there is no code for disabled deletion,
-and INVALID_REQUEST stands for it.
+and INVALID_REQUEST stands for it; below v5 what exceeds a quota is done all the same, and the client told to wait.
 Not done: the timeout is not looked at.
 """
 
@@ -14,11 +15,12 @@ from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.client_quotas import ClientQuotas, TopicChanges
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.controller.deletion import finish_deletions
-from lamina.errors import ErrorCode, InvalidRequest, KafkaError, TopicDeletionDisabled
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, ThrottlingQuotaExceeded, TopicDeletionDisabled
 from lamina.image.changes import mark_deleted
 from lamina.image.image import Image
 from lamina.image.topic import Topic
@@ -27,6 +29,7 @@ from lamina.wire.api_keys import DELETE_TOPICS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
 _FIRST_WITH_DISABLED = 3
+_FIRST_STRICT = 5
 _TOPICS_AT_A_TIME = 250
 
 
@@ -35,16 +38,19 @@ class Asked(NamedTuple):
     topic_id: UUID | None
 
 
-async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata, client_quotas: ClientQuotas, clocks: Clocks, request: Request, message: Any
+) -> Any:
     if not metadata.settings[DELETE_TOPIC_ENABLE]:
         disabled = TopicDeletionDisabled if request.api_version >= _FIRST_WITH_DISABLED else InvalidRequest
         raise disabled("delete.topic.enable is false")
     every = _asked(message)
+    changes = client_quotas.changes(request, is_strict=request.api_version >= _FIRST_STRICT)
     outcomes: list[Topic | KafkaError] = []
 
     async def change(image: Image) -> Image:
         turns = Turns(clocks)
-        outcomes[:] = await _find_all(image, every, turns)
+        outcomes[:] = [_within(changes, outcome) for outcome in await _find_all(image, every, turns)]
         names = [outcome.name for outcome in outcomes if isinstance(outcome, Topic)]
         for start in range(0, len(names), _TOPICS_AT_A_TIME):
             image = mark_deleted(image, *names[start : start + _TOPICS_AT_A_TIME])
@@ -58,6 +64,16 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
     one = shape.of("responses")
     responses = [_response(one, asked, outcome) async for asked, outcome in in_turns(both, clocks)]
     return shape(responses=tuple(responses))
+
+
+def _within(changes: TopicChanges, outcome: Topic | KafkaError) -> Topic | KafkaError:
+    """The topic only if the client's quota lets it go."""
+    try:
+        if isinstance(outcome, Topic):
+            changes.take(len(outcome.partitions))
+        return outcome
+    except ThrottlingQuotaExceeded as error:
+        return error.without_frames()
 
 
 def _asked(message: Any) -> list[Asked]:

@@ -7,7 +7,8 @@ read and answered in turns of the loop.
 Followers see up to the log end. What a fetch says of its follower counts once, when it arrives, and only where it is
 neither refused nor told where it diverges (R6, R86). A reader that names the epoch of its last record is told if this
 log parts from its own (R26). With racks, a consumer may be sent to an in-sync follower (KIP-392). A follower that is
-not in sync gets no records of a throttled partition while the quota is exceeded (R78).
+not in sync gets no records of a throttled partition while the quota is exceeded (R78). A consumer above its quota gets
+nothing but the time that it has to wait, and asks for the same again (S63).
 Version notes: KAFKA_STORAGE_ERROR from v6, NOT_LEADER_OR_FOLLOWER before; sessions from v7, leader epochs from v9, zstd
 from v10, consumers may read from followers from v11, topic ids in place of names from v13, who leads instead from v16;
 what a follower says of its directory (v17) and its high watermark (v18) is not looked at.
@@ -155,6 +156,8 @@ class Fetch:
         is_replica = message.replica_id >= 0
         if is_replica and not self._may_replicate(request):
             raise TopicAuthorizationFailed("this listener serves no followers")
+        if request.charge is not None:
+            message = self._charged(request, message)
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
         fetching = self._fetch_sessions.begin(
             message,
@@ -176,6 +179,17 @@ class Fetch:
             read.give_back()
             return self._answer_cold(request, message, fetching)
         return self._answer(request, message, fetching, read)
+
+    def _charged(self, request: Request, message: FetchRequest) -> FetchRequest:
+        """No more than the client's quota allows at once (S63); followers have none."""
+        if message.replica_id >= 0 or request.charge is None:
+            request.charge = None
+            return message
+        most_bytes = request.charge.fetch_bytes(request)
+        if most_bytes is None:
+            return message
+        max_bytes = min(message.max_bytes, most_bytes, self._fetch_max_bytes)
+        return message._replace(max_bytes=max_bytes, min_bytes=min(message.min_bytes, max_bytes))
 
     def _is_enough(self, message: FetchRequest, fetching: Fetching, read: _Read) -> bool:
         """Whether to answer now; not if there is too little and the client would rather wait."""
@@ -251,7 +265,21 @@ class Fetch:
                 read.give_back()
                 raise
 
+    def _is_throttled(self, request: Request, read: _Read) -> bool:
+        """Whether the client has to wait before it gets what was read; it asks again then (S63)."""
+        charge = request.charge
+        if charge is None:
+            return False
+        request.throttled_ms()
+        return not charge.fetched(request, read.size_bytes)
+
+    def _answer_throttled(self, request: Request, fetching: Fetching, read: _Read) -> Response:
+        read.give_back()
+        return _encoded(request, [], session_id=self._fetch_sessions.throttled(fetching))
+
     def _answer(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
+        if request.charge is not None and self._is_throttled(request, read):
+            return self._answer_throttled(request, fetching, read)
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
         if message.replica_id >= 0:
@@ -283,6 +311,8 @@ class Fetch:
         self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read, turns: Turns
     ) -> Response:
         """As ``_answer``, for many partitions."""
+        if self._is_throttled(request, read):
+            return self._answer_throttled(request, fetching, read)
         for counters, (_, fetched) in zip(read.topics, read.answered, strict=True):
             _count(request, counters, fetched)
             await turns.step()
@@ -539,7 +569,7 @@ def _encoded(
         request.api_version,
         request.correlation_id,
         topics,
-        request.throttle_ms,
+        request.throttled_ms(),
         error_code=error_code,
         session_id=session_id,
         node_endpoints=endpoints,

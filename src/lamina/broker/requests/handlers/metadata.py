@@ -15,10 +15,11 @@ from typing import Any
 from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.metadata.topic_creation import CreateTopics, NewTopic
+from lamina.broker.metadata.topic_creation import CreateTopics, NewTopic, partition_count
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
+from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request, Response
 from lamina.broker.threads import Threads
@@ -64,6 +65,7 @@ class DescribeTopics:
         metadata: Metadata,
         partitions: Partitions,
         create_topics: CreateTopics,
+        client_quotas: ClientQuotas,
         message_thread: Threads,
         clocks: Clocks,
     ) -> None:
@@ -72,6 +74,7 @@ class DescribeTopics:
         self._metadata = metadata
         self._partitions = partitions
         self._create_topics = create_topics
+        self._client_quotas = client_quotas
         self._encoded: dict[str, _Kept] = {}
         """Topics as responses have them, as long as they and the brokers are the same objects."""
 
@@ -102,6 +105,9 @@ class DescribeTopics:
         made: Mapping[str, Topic | KafkaError]
         try:
             wanted = [NewTopic(name) for name in missing]
+            changes = self._client_quotas.changes(request, is_strict=False)
+            for new in wanted:
+                changes.take(partition_count(self._metadata.settings, new))
             made = await self._create_topics(wanted)
         except KafkaError as error:
             made = dict.fromkeys(missing, error)
@@ -168,7 +174,7 @@ class DescribeTopics:
                 for broker in image.brokers.values()
                 if (endpoint := broker.endpoints.get(request.listener_name)) is not None
             ),
-            throttle_time=request.throttle_ms,
+            throttle_time=request.throttled_ms(),
             cluster_id=image.cluster_id,
             controller_id=image.controller_on(request.listener_name),
             topics=(),

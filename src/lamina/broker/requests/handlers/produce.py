@@ -8,7 +8,8 @@ the timeout REQUEST_TIMED_OUT tells where the records are that may still be comm
 proven takes nothing but acks=all. Batches that are large once decompressed, that hold many records or that the topic
 stores in another codec are prepared on a thread; the response of many partitions is encoded on one. A batch that begins
 a transaction in its partition is verified with the transaction coordinator first. While the disk is nearly full every
-batch for it gets POLICY_VIOLATION.
+batch for it gets POLICY_VIOLATION. A client above its quota is told how long to wait and muted for so long, with acks 0
+too (S63).
 Version notes: zstd needs v7; record errors are told from v8; who leads instead from v10; TRANSACTION_ABORTABLE from
 v11; from v12 partitions need not be added to the transaction before; v13 has topic ids in place of names, and an id
 that no topic has is UNKNOWN_TOPIC_ID.
@@ -139,6 +140,8 @@ class Produce:
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             return self._answer_committed(request, message, topics, uncommitted)
+        if request.charge is not None:
+            _settle(request, message)
         return self._answer(request, message, topics, self._metadata.image)
 
     async def _handle_many(self, request: Request, message: ProduceRequest) -> Response:
@@ -199,6 +202,7 @@ class Produce:
             topics.append(TopicProduced(topic, topic_id, produced))
         if uncommitted:
             topics = await self._committed(request, message, topics, uncommitted)
+        _settle(request, message)
         image = self._metadata.image
         if _are_many(message):
             return await self._message_thread.compute(lambda: self._answer(request, message, topics, image))
@@ -334,6 +338,7 @@ class Produce:
     ) -> Response:
         """Response once these batches are committed."""
         topics = await self._committed(request, message, topics, uncommitted)
+        _settle(request, message)
         return self._answer(request, message, topics, self._metadata.image)
 
     async def _committed(
@@ -385,6 +390,17 @@ def _are_many(message: ProduceRequest) -> bool:
     return len(message.topics) + sum(len(topic.partitions) for topic in message.topics) > _MANY_PARTITIONS
 
 
+def _settle(request: Request, message: ProduceRequest) -> None:
+    """The client pays for what it sent, whatever became of it; the loop's time on acks=0 is free (S65)."""
+    charge = request.charge
+    if charge is not None:
+        charge.produced(request)
+        if message.acks == 0:
+            request.charge = None
+        else:
+            request.throttled_ms()
+
+
 def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:
     request.failed(error.code)
     record_errors: tuple[RecordError, ...] = ()
@@ -421,7 +437,7 @@ def _answer(
                     )
         return None
     return [
-        encode_produce_response(request.api_version, request.correlation_id, topics, request.throttle_ms, endpoints)
+        encode_produce_response(request.api_version, request.correlation_id, topics, request.throttled_ms(), endpoints)
     ]
 
 
