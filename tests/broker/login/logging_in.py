@@ -64,13 +64,12 @@ class SaslBroker(BrokerInThread):
 
         self.run(self.parts.metadata.change(change))
 
-    @property
-    def plain_port(self) -> int:
-        """Of the listener without SASL."""
-        return self.started.bound[1].port
+    def port(self, listener: str) -> int:
+        return next(one.port for one in self.started.bound if one.listener.name == listener)
 
     def connect_plain(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.plain_port), timeout=30)
+        """By the listener without SASL."""
+        return socket.create_connection(("127.0.0.1", self.port("PLAINTEXT")), timeout=30)
 
 
 def credential(mechanism: ScramMechanism, password: str) -> ScramCredential:
