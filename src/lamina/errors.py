@@ -42,6 +42,7 @@ class ErrorCode(IntEnum):
     REBALANCE_IN_PROGRESS = 27
     INVALID_COMMIT_OFFSET_SIZE = 28
     TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
     CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_SASL_MECHANISM = 33
@@ -584,6 +585,10 @@ class FeatureUpdateFailed(KafkaError):
 
 class TopicAuthorizationFailed(KafkaError):
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+class GroupAuthorizationFailed(KafkaError):
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 class ResourceNotFound(KafkaError):

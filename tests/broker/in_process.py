@@ -43,6 +43,7 @@ class NoSocket:
 
     id: int = 0
     peer: str = "a test"
+    host: str = "127.0.0.1"
     listener_name: str = "PLAINTEXT"
     principal: str = ANONYMOUS
     client_software: str = ""
@@ -67,6 +68,8 @@ class InProcessBroker:
         self._shared_loop = loop
         self._ask_broker = ask_broker
         self.clock = DrivenClock()
+        self.principal = ANONYMOUS
+        """Who asks."""
         self._clocks = clocks or self.clock.clocks
         self.parts = self._open()
 
@@ -160,7 +163,7 @@ class InProcessBroker:
     def begin(self, api_key: int, api_version: int, **facts: Any) -> "asyncio.Task[Any]":
         """A request whose answer is waited for later, with :meth:`finish`."""
         frame = encode_request(build(request_schema(api_key, api_version), CONSUMER | facts), CORRELATION_ID, "test")
-        _, served = self.parts.router.serve(NoSocket(), memoryview(frame[SIZE_BYTES:]))
+        _, served = self.parts.router.serve(NoSocket(principal=self.principal), memoryview(frame[SIZE_BYTES:]))
 
         async def answered() -> Any:
             pieces = await served if isinstance(served, Awaitable) else served
@@ -195,7 +198,7 @@ class InProcessBroker:
 
     def serve(self, frame: bytearray, wait_seconds: float | None = None) -> bytes | None:
         """The whole answer to a frame; ``None`` where there is none, or where the client gives up waiting."""
-        _, served = self.parts.router.serve(NoSocket(), memoryview(frame))
+        _, served = self.parts.router.serve(NoSocket(principal=self.principal), memoryview(frame))
         if isinstance(served, Awaitable):
             try:
                 served = self._loop.run_until_complete(asyncio.wait_for(_awaited(served), wait_seconds))

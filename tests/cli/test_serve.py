@@ -263,7 +263,7 @@ def test_metadata_from_a_newer_lamina(tmp_path: Path) -> None:
         (("--listen", "0.0.0.0:0"), "set advertised.listeners=PLAINTEXT://NAME:PORT"),
         (("--node-id", "x"), "node.id"),
         (("--set", "listeners=SASL_SSL://127.0.0.1:0"), "SASL_SSL"),
-        (("--set", "authorizer.class.name=x"), "refused"),
+        (("--set", "authorizer.class.name=x"), "StandardAuthorizer"),
         (("--config", "/no/such/file"), "/no/such/file"),
         (("--zookeeper", "127.0.0.1:2181/a//b"), "/a//b cannot be a path in ZooKeeper; write it as /lamina or /a/b"),
         (("--zookeeper", "127.0.0.1:2181", "--set", "zookeeper.set.acl=true"), "needs credentials"),

@@ -187,11 +187,10 @@ def test_an_ignored_name_warns_once_with_the_reason() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("principal.builder.class", "example.Principals"),
         ("ssl.engine.factory.class", "example.Factory"),
         ("sasl.kerberos.service.name", "kafka"),
         ("sasl.login.class", "example.Login"),
-        ("super.users", "User:admin"),
         ("security.inter.broker.protocol", "SSL"),
         ("zookeeper.ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
         ("listener.name.external.ssl.engine.factory.class", "example.Factory"),
@@ -211,6 +210,10 @@ def test_a_refused_name_stops_and_its_value_is_not_shown(name: str, text: str) -
     ("name", "text"),
     [
         ("authorizer.class.name", ""),
+        (
+            "principal.builder.class",
+            "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+        ),
         ("ssl.engine.factory.class", ""),
         ("security.inter.broker.protocol", "PLAINTEXT"),
         ("zookeeper.ssl.cipher.suites", ""),

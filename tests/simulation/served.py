@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
 
-from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response, host_of
 from lamina.log.lease import Lease
 from lamina.wire.codec import SIZE_BYTES
 from lamina.wire.primitives import MalformedRequest
@@ -31,6 +31,7 @@ class ServedConnection:
     ) -> None:
         self.id = number
         self.peer = peer
+        self.host = host_of(peer)
         self.listener_name = listener_name
         self.outgoing: Pipe
         self._service = service

@@ -36,6 +36,7 @@ from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.parts import Parts
 from lamina.broker.readiness import Readiness
 from lamina.broker.requests.api_table import APIS, HandlerParts, table
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
@@ -47,6 +48,13 @@ from lamina.broker.threads import NewExecutor, Threads
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.errors import KafkaError
 from lamina.image.topic import Topic
+from lamina.security.authorizer import AccessIndex
+from lamina.settings.authorization import (
+    ALLOW_EVERYONE_IF_NO_ACL_FOUND,
+    AUTHORIZER_CLASS_NAME,
+    SUPER_USERS,
+    principals,
+)
 from lamina.settings.broker import (
     BROKER_ID,
     LAMINA_READ_LEASES_MAX,
@@ -102,7 +110,8 @@ def build_parts(
     moves = publisher.moves = Moves(
         settings, clocks, threads, ground.counters, logs.directories, logs.partitions, logs.removal, cleaner
     )
-    serving = _build_serving(ground, logs, deciding, metadata, coordination, cleaner, moves)
+    authorizer = _build_authorizer(settings, logs)
+    serving = _build_serving(ground, logs, deciding, metadata, coordination, cleaner, moves, authorizer)
     handlers = serving.handlers
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
@@ -302,6 +311,17 @@ class _Serving:
     actual_values: dict[str, str]
 
 
+def _build_authorizer(settings: BrokerSettings, logs: _Logs) -> Authorizer | None:
+    if not settings.get(AUTHORIZER_CLASS_NAME):
+        return None
+    index = AccessIndex(
+        principals(settings[SUPER_USERS]), allows_everyone_without_acl=settings[ALLOW_EVERYONE_IF_NO_ACL_FOUND]
+    )
+    authorizer = Authorizer(index, lambda: logs.cluster.image)
+    logs.publisher.add_listener(authorizer)
+    return authorizer
+
+
 def _build_serving(
     ground: _Ground,
     logs: _Logs,
@@ -310,6 +330,7 @@ def _build_serving(
     coordination: _Coordination,
     cleaner: Cleaner,
     moves: Moves,
+    authorizer: Authorizer | None,
 ) -> _Serving:
     clocks, settings, member_parts = ground.clocks, ground.settings, deciding.member_parts
     throttles = ReplicationThrottles(settings, ground.counters.replication, clocks)
@@ -350,6 +371,7 @@ def _build_serving(
         verification=coordination.verification,
         actual_values=actual_values,
         create_topics=coordination.create_topics,
+        authorizer=authorizer,
         broker_listener=None if member_parts is None else member_parts.listener_name,
         apis_on=(lambda _: APIS) if member_parts is None else member_parts.apis_on,
     )

@@ -18,6 +18,15 @@ _PACKAGES = frozenset(
 )
 
 
+class _Levels:
+    """How often a level was set: for those who keep what follows from one."""
+
+    times_set = 0
+
+
+LEVELS = _Levels()
+
+
 def logger_names() -> set[str]:
     """The packages, and every module in them that has logged or may; ``root`` is not among them."""
     inside = (name for name in logging.root.manager.loggerDict if name.startswith(f"{_LAMINA}."))
@@ -36,3 +45,4 @@ def has_own_level(name: str) -> bool:
 def set_level(name: str, level: int) -> None:
     """``logging.NOTSET`` takes the logger's own level away."""
     logging.getLogger(name).setLevel(level)
+    LEVELS.times_set += 1

@@ -112,7 +112,10 @@ class MemberParts:
             lambda client, frame: router.serve(client, frame, is_forwarded=True),
         )
         router = Router(
-            [*table(handlers), *cluster_table(self.member, envelope, handlers.message_thread, self.clocks)],
+            [
+                *table(handlers),
+                *cluster_table(self.member, envelope, handlers.message_thread, self.clocks, handlers.authorizer),
+            ],
             self.counters,
             request_watch,
             handlers.message_thread,

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from lamina.settings import (
+    authorization,
     broker,
     cleaner,
     cluster,
@@ -47,6 +48,7 @@ AREAS: tuple[tuple[str, ModuleType], ...] = (
     ("TLS", ssl),
     ("SASL", sasl),
     ("Quotas", quotas),
+    ("Access rules", authorization),
     ("Replication", replication),
     ("Failover", cluster),
     ("Consumer groups", groups),

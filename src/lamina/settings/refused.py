@@ -30,7 +30,6 @@ class Refusal:
 
 _NO_SASL = "Lamina does not have this part of SASL, and leaving it out could open the broker"
 _NO_SASL_CLASSES = "Lamina runs no Java classes; it has SASL's mechanisms itself"
-_NO_ACLS = "Lamina has no authorisation yet, and leaving this out would open the broker"
 _NO_PLUGIN = "Lamina runs no Java classes, and the check that this one makes would be missing"
 
 BROKER_REFUSED = (
@@ -55,8 +54,11 @@ BROKER_REFUSED = (
     ),
     Refusal("Lamina has no GSSAPI", prefixes=("sasl.kerberos.",)),
     Refusal(_NO_SASL, prefixes=("sasl.", "delegation.token.")),
-    Refusal(_NO_ACLS, frozenset({"allow.everyone.if.no.acl.found"}), harmless=frozenset({"true"})),
-    Refusal(_NO_ACLS, frozenset({"authorizer.class.name", "super.users", "principal.builder.class"})),
+    Refusal(
+        "Lamina builds principals as Kafka's DefaultKafkaPrincipalBuilder does, and runs no other class",
+        frozenset({"principal.builder.class"}),
+        harmless=frozenset({"org.apache.kafka.common.security.authenticator.defaultkafkaprincipalbuilder"}),
+    ),
     Refusal(
         _NO_PLUGIN,
         frozenset(

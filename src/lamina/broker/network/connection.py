@@ -18,7 +18,7 @@ from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.requests.loop_time import LoopTime
-from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response, host_of
 from lamina.clocks import Clocks
 from lamina.wire.frames import BASE_BUFFER_BYTES, FrameError, FrameSplitter, SharedBuffers
 from lamina.wire.primitives import MalformedRequest
@@ -92,6 +92,7 @@ class Connection:
         "client_id",
         "client_software",
         "ended",
+        "host",
         "id",
         "listener_name",
         "opened_at_ms",
@@ -117,6 +118,7 @@ class Connection:
     ) -> None:
         self.id = next(_numbers)
         self.peer = peer
+        self.host = host_of(peer)
         self.listener_name = listener_name
         self.client_software = ""
         self.principal = ANONYMOUS

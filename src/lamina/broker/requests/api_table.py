@@ -21,6 +21,8 @@ from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.authorization.apis import guarded
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.fetch_sessions import FetchSessions
 from lamina.broker.requests.follower_waits import FollowerWaits
@@ -114,6 +116,8 @@ class HandlerParts:
     """By whoever decides."""
     broker_listener: str | None
     """The name of the listener between brokers; ``None`` for a broker without a cluster."""
+    authorizer: Authorizer | None
+    """``None`` where everybody may do everything."""
     apis_on: Callable[[str], Sequence[Api]]
     """What a listener offers, by its name."""
     actual_values: Mapping[str, str]
@@ -133,6 +137,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 p.threads,
                 p.message_thread,
                 p.clocks,
+                p.authorizer,
             ).handle
         ),
     ),
@@ -153,6 +158,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 p.message_thread,
                 p.clocks,
                 p.loop,
+                p.authorizer,
             ).handle
         ),
     ),
@@ -161,7 +167,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         metadata.API,
         lambda p: (
             metadata.DescribeTopics(
-                p.metadata, p.partitions, p.create_topics, p.client_quotas, p.message_thread, p.clocks
+                p.metadata, p.partitions, p.create_topics, p.client_quotas, p.message_thread, p.clocks, p.authorizer
             ).handle
         ),
     ),
@@ -179,19 +185,35 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_groups.API, lambda p: partial(list_groups.handle, p.groups)),
     (
         create_topics.API,
-        lambda p: partial(create_topics.handle, p.metadata, p.directories, p.client_quotas, p.message_thread, p.clocks),
+        lambda p: partial(
+            create_topics.handle, p.metadata, p.directories, p.client_quotas, p.message_thread, p.clocks, p.authorizer
+        ),
     ),
     (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.client_quotas, p.clocks)),
     (delete_records.API, lambda p: partial(delete_records.handle, p.partitions, p.clocks)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions, p.clocks)),
     (write_txn_markers.API, lambda p: partial(write_txn_markers.handle, p.metadata, p.partitions, p.clocks)),
-    (acls.DESCRIBE_API, lambda _: acls.handle),
-    (acls.CREATE_API, lambda _: acls.handle),
-    (acls.DELETE_API, lambda _: acls.handle),
+    (
+        acls.DESCRIBE_API,
+        lambda p: partial(acls.describe, p.metadata, p.message_thread) if p.authorizer else acls.handle_disabled,
+    ),
+    (acls.CREATE_API, lambda p: partial(acls.create, p.metadata) if p.authorizer else acls.handle_disabled),
+    (
+        acls.DELETE_API,
+        lambda p: partial(acls.delete, p.metadata, p.message_thread) if p.authorizer else acls.handle_disabled,
+    ),
     (
         describe_configs.API,
-        lambda p: partial(describe_configs.handle, p.metadata, p.cleaner, p.actual_values, p.message_thread, p.clocks),
+        lambda p: partial(
+            describe_configs.handle,
+            p.metadata,
+            p.cleaner,
+            p.actual_values,
+            p.message_thread,
+            p.clocks,
+            p.authorizer,
+        ),
     ),
     (alter_configs.ALTER_API, lambda p: partial(alter_configs.handle, p.metadata, p.clocks)),
     (alter_replica_log_dirs.API, lambda p: partial(alter_replica_log_dirs.handle, p.moves, p.clocks)),
@@ -240,7 +262,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     (list_config_resources.API, lambda p: partial(list_config_resources.handle, p.metadata, p.clocks)),
     (
         describe_topic_partitions.API,
-        lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions, p.clocks),
+        lambda p: partial(describe_topic_partitions.handle, p.metadata, p.partitions, p.clocks, p.authorizer),
     ),
     (
         lend_segments.API,
@@ -273,4 +295,4 @@ FORWARDABLE = frozenset(api.key for api in APIS if api.is_for_controller)
 
 
 def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:
-    return [(api, bind(parts)) for api, bind in _TABLE]
+    return [(api, guarded(api, bind(parts), parts.authorizer)) for api, bind in _TABLE]

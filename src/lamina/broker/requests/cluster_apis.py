@@ -8,6 +8,8 @@ from functools import partial
 from lamina.broker.metadata.member import Member
 from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.api_table import APIS
+from lamina.broker.requests.authorization.apis import guarded
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.handlers import alter_partition, follow_metadata
 from lamina.broker.requests.handlers import envelope as envelope_api
 from lamina.broker.requests.handlers.envelope import Envelope
@@ -26,11 +28,12 @@ def apis_on(broker_listener: str, listener_name: str) -> tuple[Api, ...]:
 
 
 def cluster_table(
-    member: Member, envelope: Envelope, message_thread: Threads, clocks: Clocks
+    member: Member, envelope: Envelope, message_thread: Threads, clocks: Clocks, authorizer: Authorizer | None
 ) -> list[tuple[Api, Handler]]:
     """What the brokers of a cluster ask each other beside what clients ask them."""
-    return [
+    handlers: tuple[tuple[Api, Handler], ...] = (
         (alter_partition.API, partial(alter_partition.handle, member)),
         (follow_metadata.API, partial(follow_metadata.handle, member, message_thread, clocks)),
         (envelope_api.API, envelope.handle),
-    ]
+    )
+    return [(api, guarded(api, handle, authorizer)) for api, handle in handlers]

@@ -4,6 +4,7 @@ Owns the context that every handler gets beside its message. Must not know any A
 """
 
 from collections.abc import Callable, Sized
+from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Protocol
 
 from lamina.broker.counters import RequestCounters
@@ -11,6 +12,21 @@ from lamina.broker.waits import Waits
 
 if TYPE_CHECKING:
     from lamina.broker.requests.client_quotas import Charge
+
+
+def host_of(peer: str) -> str:
+    """The address in ``host:port`` as Java writes it, and with it access rules: IPv6 without ``::``."""
+    host = peer.rpartition(":")[0].strip("[]")
+    if ":" not in host:
+        return host
+    try:
+        address = IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+
 
 Response = list[Sized] | None
 """Pieces to send in order, bytes or leased file ranges; ``None`` when the client expects no response."""
@@ -31,6 +47,10 @@ class Client(Protocol):
     @property
     def peer(self) -> str:
         """``host:port``."""
+
+    @property
+    def host(self) -> str:
+        """Its address, in the form in which access rules name it."""
 
     @property
     def listener_name(self) -> str: ...

@@ -19,6 +19,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import NewTopic, create_topics, partition_count, plan_topics
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.guards import check
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.config_entries import topic_entries
 from lamina.broker.requests.encoded_entries import response_around
@@ -28,6 +30,8 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
 from lamina.image.topic import Topic
+from lamina.security.acls import Operation, ResourceType
+from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.api_keys import CREATE_TOPICS as API_KEY
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity
@@ -42,6 +46,7 @@ async def handle(
     client_quotas: ClientQuotas,
     message_thread: Threads,
     clocks: Clocks,
+    authorizer: Authorizer | None,
     request: Request,
     message: Any,
 ) -> Response:
@@ -53,6 +58,8 @@ async def handle(
         try:
             if named[asked.name] > 1:
                 raise InvalidRequest(f"topic {asked.name!r} is named more than once")
+            if authorizer is not None:
+                _check_may_create(authorizer, request, asked.name)
             new = _wanted(asked)
             # Whoever asks for what is there pays nothing, as in Kafka.
             if new.name not in metadata.decided.topics:
@@ -78,8 +85,29 @@ async def handle(
             topic = _failed(topic_shape, name, outcome)
         else:
             topic = _made(topic_shape, metadata, outcome, configs[name], is_made=not message.validate_only)
+            if authorizer is not None and not authorizer.allows_filtering(
+                request, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name
+            ):
+                topic = _without_configs(topic_shape, topic)
         encoded.append(encode_entity(topic))
     return await response_around(request, shape, "topics", encoded, message_thread)
+
+
+def _check_may_create(authorizer: Authorizer, request: Request, name: str) -> None:
+    if not authorizer.allows_filtering(request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        check(authorizer, request, Operation.CREATE, ResourceType.TOPIC, name)
+
+
+def _without_configs(shape: Shape, topic: Any) -> Any:
+    """For a client that may not describe them."""
+    if not shape.has("configs"):
+        return topic
+    return topic.replace(
+        topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        num_partitions=_UNKNOWN,
+        replication_factor=_UNKNOWN,
+        configs=(),
+    )
 
 
 def _wanted(asked: Any) -> NewTopic:

@@ -17,6 +17,8 @@ from lamina.broker.metadata.config_changes import find_resource
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests import logger_configs
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.configs import refusal
 from lamina.broker.requests.config_entries import (
     ConfigEntry,
     broker_entries,
@@ -33,6 +35,7 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import ResourceType
 from lamina.image.topic_names import check_topic_name
+from lamina.security.acls import Operation
 from lamina.wire.api_keys import DESCRIBE_CONFIGS as API_KEY
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity
@@ -44,6 +47,7 @@ async def handle(
     actual_values: Mapping[str, str],
     message_thread: Threads,
     clocks: Clocks,
+    authorizer: Authorizer | None,
     request: Request,
     message: Any,
 ) -> Response:
@@ -51,7 +55,11 @@ async def handle(
     encoded = []
     # A console asks for every topic at once. As bytes they are nothing that the garbage collector looks through.
     async for resource in in_turns(message.resources, clocks):
-        result = _result(metadata, cleaner, actual_values, shape.of("results"), message, resource)
+        refused = None if authorizer is None else refusal(authorizer, request, Operation.DESCRIBE_CONFIGS, resource)
+        if refused is not None:
+            result = _failed(shape.of("results"), resource, refused)
+        else:
+            result = _result(metadata, cleaner, actual_values, shape.of("results"), message, resource)
         if result.error_code:
             request.failed(result.error_code)
         encoded.append(encode_entity(result))

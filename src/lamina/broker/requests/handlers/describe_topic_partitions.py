@@ -15,7 +15,8 @@ from uuid import UUID
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.authorized_operations import ALL_ON_TOPIC
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorized_operations import ALL_ON_TOPIC, NOT_ASKED
 from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
@@ -24,28 +25,43 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.image import Image
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import check_topic_name
+from lamina.security.acls import Operation, ResourceType
 from lamina.settings.broker import MAX_REQUEST_PARTITION_SIZE_LIMIT
 from lamina.wire.api_keys import DESCRIBE_TOPIC_PARTITIONS as API_KEY
 from lamina.wire.building import Shape, response_shape
 
 
-async def handle(metadata: Metadata, partitions: Partitions, clocks: Clocks, request: Request, message: Any) -> Any:
+async def handle(
+    metadata: Metadata,
+    partitions: Partitions,
+    clocks: Clocks,
+    authorizer: Authorizer | None,
+    request: Request,
+    message: Any,
+) -> Any:
     shape = response_shape(API_KEY, request.api_version)
     topic_shape = shape.of("topics")
     cursor = message.cursor
     left = max(1, min(message.response_partition_limit, metadata.settings[MAX_REQUEST_PARTITION_SIZE_LIMIT]))
     topics: list[Any] = []
-    async for name in in_turns(_names(metadata.image, message), clocks):
+    names = _names(metadata.image, message)
+    if authorizer is not None:
+        names, denied = _divided(authorizer, request, message, names)
+        topics += [_denied(topic_shape, name) for name in denied]
+    async for name in in_turns(names, clocks):
         if left == 0:
             return _answer(shape, topics, next_topic=name)
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        operations = ALL_ON_TOPIC
+        if authorizer is not None:
+            operations = authorizer.operations(request, ResourceType.TOPIC, name)
         try:
             topic = metadata.image.topic(name)
         except KafkaError as error:
-            topics.append(_unknown(topic_shape, name, error))
+            topics.append(_unknown(topic_shape, name, error, operations))
             continue
         view = View(metadata.image, request.listener_name, metadata.node_id, partitions.offline(name))
-        described = _topic(topic_shape, topic, range(first, first + left), view)
+        described = _topic(topic_shape, topic, range(first, first + left), view, operations)
         topics.append(described)
         left -= len(described.partitions)
         if first + len(described.partitions) < len(topic.partitions):
@@ -70,7 +86,25 @@ def _names(image: Image, message: Any) -> list[str]:
     return sorted(wanted)
 
 
-def _topic(shape: Shape, topic: Topic, wanted: range, view: View) -> Any:
+def _divided(authorizer: Authorizer, request: Request, message: Any, names: list[str]) -> tuple[list[str], list[str]]:
+    """Those that the client may describe, and those that it has asked for by name and may not."""
+    may_describe = authorizer.allows if message.topics else authorizer.allows_filtering
+    allowed = [name for name in names if may_describe(request, Operation.DESCRIBE, ResourceType.TOPIC, name)]
+    return allowed, sorted({*names} - {*allowed}) if message.topics else []
+
+
+def _denied(shape: Shape, name: str) -> Any:
+    return shape(
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        name=name,
+        topic_id=None,
+        is_internal=False,
+        partitions=(),
+        topic_authorized_operations=NOT_ASKED,
+    )
+
+
+def _topic(shape: Shape, topic: Topic, wanted: range, view: View, operations: int) -> Any:
     """A partition without a leader that can be reached is no error here, as in Kafka."""
     partition_shape = shape.of("partitions")
     return shape(
@@ -93,11 +127,11 @@ def _topic(shape: Shape, topic: Topic, wanted: range, view: View) -> Any:
             for index, partition in islice(enumerate(topic.partitions), wanted.start, wanted.stop)
             for told in [partition_metadata(view, topic, index)]
         ),
-        topic_authorized_operations=ALL_ON_TOPIC,
+        topic_authorized_operations=operations,
     )
 
 
-def _unknown(shape: Shape, name: str, error: KafkaError) -> Any:
+def _unknown(shape: Shape, name: str, error: KafkaError, operations: int) -> Any:
     try:
         check_topic_name(name)
     except KafkaError as invalid:
@@ -108,7 +142,7 @@ def _unknown(shape: Shape, name: str, error: KafkaError) -> Any:
         topic_id=None,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=ALL_ON_TOPIC,
+        topic_authorized_operations=operations,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response
+from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response, host_of
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, NotController
 from lamina.wire.api_keys import ENVELOPE
 from lamina.wire.building import response_shape
@@ -27,6 +27,7 @@ class ForwardingClient:
     peer: str
     listener_name: str
     principal: str
+    host: str
     client_software: str = ""
 
     def when_gone(self, told: Callable[[], None]) -> None:
@@ -49,7 +50,7 @@ class Envelope:
         frame = memoryview(bytes(message.request_data))
         peer = bytes(message.client_host_address).decode(errors="replace")
         principal = bytes(message.request_principal or b"").decode(errors="replace") or ANONYMOUS
-        client = ForwardingClient(request.client.id, peer, request.listener_name, principal)
+        client = ForwardingClient(request.client.id, peer, request.listener_name, principal, host_of(peer))
         try:
             if parse_request_header(frame).api_key not in self._forwardable:
                 raise InvalidRequest("what is in the envelope is not for the controller")

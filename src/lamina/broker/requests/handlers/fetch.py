@@ -25,6 +25,8 @@ from lamina.broker.partitions.parked_fetch import ParkedFetch, readable_bytes
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.guards import check, denial
 from lamina.broker.requests.fetch_sessions import (
     PARTITIONS_AT_A_TIME,
     Answered,
@@ -52,6 +54,7 @@ from lamina.errors import (
 from lamina.log.lease import Lease
 from lamina.log.partition_log import PartitionLog
 from lamina.records.batch import HEADER_BYTES, Codec, read_header
+from lamina.security.acls import Operation, ResourceType
 from lamina.settings.replication import RACK_AWARE_SELECTOR, REPLICA_SELECTOR_CLASS
 from lamina.wire.api_keys import FETCH
 from lamina.wire.fetch_request import (
@@ -137,7 +140,9 @@ class Fetch:
         message_thread: Threads,
         clocks: Clocks,
         loop: asyncio.AbstractEventLoop,
+        authorizer: Authorizer | None,
     ) -> None:
+        self._authorizer = authorizer
         self._metadata = metadata
         self._partitions = partitions
         self._may_replicate = may_replicate
@@ -406,6 +411,8 @@ class Fetch:
         topic = name or str(topic_id)
         try:
             topic = self._partitions.name_of(topic_id) if name is None else name
+            if self._authorizer is not None:
+                _check_allowed(self._authorizer, request, message, topic)
             partition = self._partitions.get(topic, index)
             if topic_id is not None and topic_id != partition.topic_id:
                 raise InconsistentTopicId(f"{partition.log.name} has another topic id")
@@ -444,6 +451,15 @@ class Fetch:
             return None
         image, listener_name = self._metadata.image, request.listener_name
         return follower_in_rack(image, leader, partition.topic, partition.index, offset, message.rack_id, listener_name)
+
+
+def _check_allowed(authorizer: Authorizer, request: Request, message: FetchRequest, topic: str) -> None:
+    """At every look: rules that have changed hold for sessions and long polls that began before."""
+    if message.replica_id >= 0:
+        if not authorizer.allows_on_cluster(request, Operation.CLUSTER_ACTION):
+            raise denial(Operation.CLUSTER_ACTION, ResourceType.TOPIC)
+    else:
+        check(authorizer, request, Operation.READ, ResourceType.TOPIC, topic)
 
 
 def _sent_to(follower_id: int, partition: Partition, asked: FetchPartition) -> PartitionFetched:

@@ -18,6 +18,8 @@ from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.topic_creation import CreateTopics, NewTopic, partition_count
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.guards import check, denial
 from lamina.broker.requests.authorized_operations import ALL_ON_CLUSTER, ALL_ON_TOPIC, NOT_ASKED
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.partition_metadata import View, partition_metadata
@@ -30,11 +32,14 @@ from lamina.errors import (
     InvalidRequest,
     KafkaError,
     TopicAlreadyExists,
+    TopicAuthorizationFailed,
     UnknownTopicId,
 )
 from lamina.image.image import Broker
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import RESERVED, check_topic_name
+from lamina.security.acls import Operation, ResourceType
+from lamina.security.authorizer import CLUSTER_NAME
 from lamina.settings.broker import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.api_keys import METADATA as API_KEY
 from lamina.wire.building import Shape, response_shape
@@ -68,7 +73,9 @@ class DescribeTopics:
         client_quotas: ClientQuotas,
         message_thread: Threads,
         clocks: Clocks,
+        authorizer: Authorizer | None,
     ) -> None:
+        self._authorizer = authorizer
         self._message_thread = message_thread
         self._clocks = clocks
         self._metadata = metadata
@@ -80,18 +87,22 @@ class DescribeTopics:
 
     def handle(self, request: Request, message: Any) -> Response | Awaitable[Response]:
         missing = self._missing(request, message)
+        # Topics by name that this client may not create, or not even hear of.
+        errors: dict[str, KafkaError] = {}
+        if self._authorizer is not None and message.topics:
+            errors = _denied(self._authorizer, request, message, missing)
+            missing = [name for name in missing if name not in errors]
         if missing:
-            return self._create_and_answer(request, message, missing)
+            return self._create_and_answer(request, message, missing, errors)
         if self._names_all(request, message):
-            wanted: Sequence[_Asked] = self._all_topics()
+            wanted: Sequence[_Asked] = self._all_topics(request)
         elif len(message.topics) > _TOPICS_AT_A_TIME:
-            return self._find_and_answer(request, message, {})
+            return self._find_and_answer(request, message, errors)
         else:
-            wanted = [self._find(request, one, {}) for one in message.topics]
+            wanted = [self._find(request, one, errors) for one in message.topics]
         if self._takes_long(wanted):
             return self._answer_in_turns(request, message, wanted)
-        operations = _operations(message)
-        return self._answer(request, message, wanted, [self._topic(request, one, operations) for one in wanted])
+        return self._answer(request, message, wanted, [self._topic(request, message, one) for one in wanted])
 
     def _missing(self, request: Request, message: Any) -> list[str]:
         """The topics that this request makes."""
@@ -101,7 +112,9 @@ class DescribeTopics:
         named = dict.fromkeys(topic.name for topic in message.topics if topic.name)
         return [name for name in named if name not in self._metadata.image.topics and name not in _NEVER_MADE]
 
-    async def _create_and_answer(self, request: Request, message: Any, missing: list[str]) -> Response:
+    async def _create_and_answer(
+        self, request: Request, message: Any, missing: list[str], denied: dict[str, KafkaError]
+    ) -> Response:
         made: Mapping[str, Topic | KafkaError]
         try:
             wanted = [NewTopic(name) for name in missing]
@@ -117,7 +130,7 @@ class DescribeTopics:
             for name, error in made.items()
             if isinstance(error, KafkaError) and not isinstance(error, TopicAlreadyExists)
         }
-        return await self._find_and_answer(request, message, errors)
+        return await self._find_and_answer(request, message, denied | errors)
 
     async def _find_and_answer(self, request: Request, message: Any, errors: dict[str, KafkaError]) -> Response:
         turns = Turns(self._clocks)
@@ -135,13 +148,12 @@ class DescribeTopics:
 
     async def _answer_in_turns(self, request: Request, message: Any, wanted: Sequence[_Asked]) -> Response:
         turns = Turns(self._clocks)
-        operations = _operations(message)
         encoded = []
         for one in wanted:
             if isinstance(one, Topic) and len(one.partitions) > _PARTITIONS_AT_A_TIME:
-                encoded.append(await self._large_topic(request, one, operations))
+                encoded.append(await self._large_topic(request, one, self._operations(request, message, one)))
             else:
-                encoded.append(self._topic(request, one, operations))
+                encoded.append(self._topic(request, message, one))
             await turns.step()
         return self._answer(request, message, wanted, encoded)
 
@@ -178,9 +190,7 @@ class DescribeTopics:
             cluster_id=image.cluster_id,
             controller_id=image.controller_on(request.listener_name),
             topics=(),
-            cluster_authorized_operations=(
-                ALL_ON_CLUSTER if getattr(message, "include_cluster_authorized_operations", False) else NOT_ASKED
-            ),
+            cluster_authorized_operations=self._operations_on_cluster(request, message),
             error_code=ErrorCode.NONE,
         )
         return [encode_response_around(response, "topics", encoded, request.correlation_id)]
@@ -188,8 +198,28 @@ class DescribeTopics:
     def _names_all(self, request: Request, message: Any) -> bool:
         return message.topics is None or (request.api_version == 0 and not message.topics)
 
-    def _all_topics(self) -> list[Topic]:
-        return [topic for topic in self._metadata.image.topics.values() if not topic.is_being_deleted]
+    def _all_topics(self, request: Request) -> list[Topic]:
+        every = [topic for topic in self._metadata.image.topics.values() if not topic.is_being_deleted]
+        authorizer = self._authorizer
+        if authorizer is None:
+            return every
+        return [
+            topic
+            for topic in every
+            if authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
+
+    def _operations(self, request: Request, message: Any, topic: Topic) -> int:
+        if not getattr(message, "include_topic_authorized_operations", False):
+            return NOT_ASKED
+        if self._authorizer is None:
+            return ALL_ON_TOPIC
+        return self._authorizer.operations(request, ResourceType.TOPIC, topic.name)
+
+    def _operations_on_cluster(self, request: Request, message: Any) -> int:
+        if not getattr(message, "include_cluster_authorized_operations", False):
+            return NOT_ASKED
+        return ALL_ON_CLUSTER if self._authorizer is None else self._authorizer.operations_on_cluster(request)
 
     def _find(self, request: Request, asked: Any, errors: dict[str, KafkaError]) -> _Asked:
         image = self._metadata.image
@@ -198,21 +228,26 @@ class DescribeTopics:
             if asked.name is None or (topic_id is not None and request.api_version >= _FIRST_BY_ID):
                 if topic_id is None or request.api_version < _FIRST_BY_ID:
                     raise InvalidRequest("a topic without a name")
-                return image.topic_with_id(topic_id.bytes)
+                topic = image.topic_with_id(topic_id.bytes)
+                if self._authorizer is not None:
+                    check(self._authorizer, request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+                return topic
             if asked.name in errors:
                 raise errors[asked.name]
             check_topic_name(asked.name)
             return image.topic(asked.name)
-        except UnknownTopicId as error:
-            return None, topic_id, error.code
+        except (UnknownTopicId, TopicAuthorizationFailed) as error:
+            is_by_id = isinstance(error, UnknownTopicId) or asked.name is None
+            return None if is_by_id else asked.name, topic_id if is_by_id else None, error.code
         except InvalidRequest:
             raise
         except KafkaError as error:
             return asked.name, None, error.code
 
-    def _topic(self, request: Request, asked: _Asked, operations: int) -> bytes | bytearray:
+    def _topic(self, request: Request, message: Any, asked: _Asked) -> bytes | bytearray:
         if not isinstance(asked, Topic):
             return encode_entity(_no_topic(request, *asked))
+        operations = self._operations(request, message, asked)
         if operations != NOT_ASKED or self._partitions.offline(asked.name):
             # Seldom asked for, so not worth keeping.
             return encode_entity(_whole_topic(request, asked, operations, self._view(request, asked)))
@@ -234,8 +269,18 @@ class DescribeTopics:
         return kept[2]
 
 
-def _operations(message: Any) -> int:
-    return ALL_ON_TOPIC if getattr(message, "include_topic_authorized_operations", False) else NOT_ASKED
+def _denied(authorizer: Authorizer, request: Request, message: Any, missing: Sequence[str]) -> dict[str, KafkaError]:
+    """What is said of topics that the client may not describe, or not create where that is what it asks for."""
+    errors: dict[str, KafkaError] = {}
+    for name in dict.fromkeys(topic.name for topic in message.topics if topic.name):
+        if not authorizer.allows(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            errors[name] = denial(Operation.DESCRIBE, ResourceType.TOPIC)
+    to_create = [name for name in missing if name not in errors]
+    if to_create and not authorizer.allows_filtering(request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        for name in to_create:
+            if not authorizer.allows(request, Operation.CREATE, ResourceType.TOPIC, name):
+                errors[name] = denial(Operation.CREATE, ResourceType.TOPIC)
+    return errors
 
 
 def _topic_shape(request: Request) -> Shape:

@@ -26,6 +26,8 @@ from lamina.broker.partitions.commits import all_committed, all_flushed
 from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.guards import check, denial
 from lamina.broker.requests.kernel_loading import KernelLoading
 from lamina.broker.requests.leader_hints import FIRST_PRODUCE_WITH_HINTS, IN_PRODUCE, current_leader, node_endpoints
 from lamina.broker.requests.request import CloseConnection, Request, Response
@@ -59,6 +61,7 @@ from lamina.log.producer_states import VerificationGuard
 from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_codec_and_count, read_header
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
+from lamina.security.acls import Operation, ResourceType
 from lamina.wire.api_keys import PRODUCE
 from lamina.wire.leaders import NodeEndpoint
 from lamina.wire.produce import (
@@ -84,6 +87,8 @@ _PARTITIONS_AT_A_TIME = 8
 """Each may roll a log, which takes a fraction of a millisecond."""
 
 
+_ATTRIBUTES_AT = 22
+"""In a batch: the byte of its attributes that has the transactional bit."""
 _MANY_PARTITIONS = 256
 """So many are looked up, and told, within a millisecond."""
 
@@ -101,7 +106,9 @@ class Produce:
         threads: Threads,
         message_thread: Threads,
         clocks: Clocks,
+        authorizer: Authorizer | None,
     ) -> None:
+        self._authorizer = authorizer
         self._metadata = metadata
         self._partitions = partitions
         self._verification = verification
@@ -114,9 +121,10 @@ class Produce:
     def handle(self, request: Request, message: ProduceRequest) -> Response | Awaitable[Response]:
         if message.acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-        if _are_many(message):
+        denied = None if self._authorizer is None else self._denied(self._authorizer, request, message)
+        if denied or _are_many(message):
             request.holds_frame = True
-            return self._handle_many(request, message)
+            return self._handle_many(request, message, denied or frozenset())
         if request.api_version >= FIRST_WITH_TOPIC_IDS:
             message = message._replace(topics=[self._named(topic) for topic in message.topics])
         if message.transactional_id is not None:
@@ -144,8 +152,21 @@ class Produce:
             _settle(request, message)
         return self._answer(request, message, topics, self._metadata.image)
 
-    async def _handle_many(self, request: Request, message: ProduceRequest) -> Response:
-        """As above, where even to look at all partitions would hold up the loop."""
+    def _denied(self, authorizer: Authorizer, request: Request, message: ProduceRequest) -> frozenset[str]:
+        """The topics that this client may not write to; raises where it may not use its transactional id."""
+        if _has_transactional_records(message):
+            if message.transactional_id is None:
+                raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
+            check(authorizer, request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+        denied = []
+        for topic in message.topics:
+            name = authorizer.topic_name(topic.topic_id) if topic.name is None else topic.name
+            if name is not None and not authorizer.allows(request, Operation.WRITE, ResourceType.TOPIC, name):
+                denied.append(name)
+        return frozenset(denied)
+
+    async def _handle_many(self, request: Request, message: ProduceRequest, denied: frozenset[str]) -> Response:
+        """As above, where even to look at all partitions would hold up the loop, or where some are denied."""
         turns, verified = Turns(self._clocks), NOTHING_TO_VERIFY
         if request.api_version >= FIRST_WITH_TOPIC_IDS:
             topics = []
@@ -154,9 +175,19 @@ class Produce:
                 await turns.step()
             message = message._replace(topics=topics)
         if message.transactional_id is not None:
-            unverified = await self._verification.begin_in_turns(request.api_version, message, turns)
+            allowed = message._replace(topics=[topic for topic in message.topics if topic.name not in denied])
+            unverified = await self._verification.begin_in_turns(request.api_version, allowed, turns)
             if unverified is not None:
                 verified = await self._verification.verify(request.api_version, message.transactional_id, unverified)
+        if denied:
+            refusal = denial(Operation.WRITE, ResourceType.TOPIC)
+            refused = {
+                (topic.name, sent.partition_index): refusal
+                for topic in message.topics
+                if topic.name in denied
+                for sent in topic.partitions
+            }
+            verified = {**verified, **refused}
         return await self._handle_slowly(request, message, verified)
 
     def _named(self, topic: TopicRecords) -> TopicRecords:
@@ -399,6 +430,15 @@ def _settle(request: Request, message: ProduceRequest) -> None:
             request.charge = None
         else:
             request.throttled_ms()
+
+
+def _has_transactional_records(message: ProduceRequest) -> bool:
+    """Each batch says so itself (S80)."""
+    return any(
+        records is not None and len(records) >= HEADER_BYTES and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
+        for topic in message.topics
+        for _, records in topic.partitions
+    )
 
 
 def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduced:

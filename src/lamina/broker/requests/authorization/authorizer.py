@@ -1,0 +1,206 @@
+"""Whether a client may do something: what every handler and guard asks before anything else is looked at.
+
+Owns the decisions made so far, which are dropped when access rules change, and the audit: what was denied is told in
+one line of JSON each, and at the level of debugging what was allowed too. Must not know which API asks what.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from lamina.broker.loggers import LEVELS
+from lamina.broker.metadata.listener import MetadataListener
+from lamina.broker.requests.request import Request
+from lamina.image.diff import Changes
+from lamina.image.image import Image
+from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
+from lamina.security.authorizer import ANY_HOST, ANY_NAME, ANYBODY, CLUSTER_NAME, AccessIndex
+
+audit = logging.getLogger("lamina.audit")
+
+MOST_DECISIONS = 100_000
+"""What is kept of them takes some 30 MB; clients choose names, so there is no natural end."""
+_ANY = ""
+"""In place of a name that nothing can have: on any resource of the type."""
+
+_OPERATIONS_ON = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+}
+"""Those that answers tell of (S57)."""
+
+_Question = tuple[str, str, Operation, ResourceType, str]
+"""Principal, address, and what is to be done with which resource."""
+
+
+class Authorizer(MetadataListener):
+    def __init__(self, index: AccessIndex, image: Callable[[], Image]) -> None:
+        """``index`` has no rules yet: they come with the metadata."""
+        self._index = index
+        self._image = image
+        self._decisions: dict[_Question, bool] = {}
+        self._allowed = set[_Question]()
+        """Those of them that are allowed and that the audit is not told of, as long as levels of loggers stay."""
+        self._levels_set = LEVELS.times_set
+
+    def image_changed(self, changes: Changes) -> None:
+        if changes.acls:
+            self._index.replace(changes.acls)
+            self._forget()
+
+    def allows(self, request: Request, operation: Operation, type_: ResourceType, name: str) -> bool:
+        """And tells the audit."""
+        client = request.client
+        question = (client.principal, client.host, operation, type_, name)
+        if question in self._allowed and self._levels_set == LEVELS.times_set:
+            return True
+        is_allowed = self._decisions.get(question)
+        if is_allowed is None:
+            is_allowed = self._decide(request, operation, type_, name)
+        self._tell(request, operation, type_, name, is_allowed)
+        if self._levels_set != LEVELS.times_set:
+            self._levels_set = LEVELS.times_set
+            self._allowed.clear()
+        if is_allowed and not audit.isEnabledFor(logging.DEBUG):
+            self._allowed.add(question)
+        return is_allowed
+
+    def allows_filtering(self, request: Request, operation: Operation, type_: ResourceType, name: str) -> bool:
+        """Of what was not asked for by its name: that it is left out is not worth telling (S59)."""
+        client = request.client
+        is_allowed = self._decisions.get((client.principal, client.host, operation, type_, name))
+        return self._decide(request, operation, type_, name) if is_allowed is None else is_allowed
+
+    def allows_on_any(self, request: Request, operation: Operation, type_: ResourceType) -> bool:
+        """Whether there can be a resource of the type on which this is allowed (S53)."""
+        client = request.client
+        key = (client.principal, client.host, operation, type_, _ANY)
+        is_allowed = self._decisions.get(key)
+        if is_allowed is None:
+            is_allowed = self._index.allows_on_any(client.principal, client.host, operation, type_)
+            self._keep(key, is_allowed)
+        self._tell(request, operation, type_, _ANY, is_allowed)
+        return is_allowed
+
+    def allows_on_cluster(self, request: Request, operation: Operation) -> bool:
+        return self.allows(request, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def operations(self, request: Request, type_: ResourceType, name: str) -> int:
+        """What the client may do there, one bit for each operation (KIP-430)."""
+        allowed = (
+            operation for operation in _OPERATIONS_ON[type_] if self.allows_filtering(request, operation, type_, name)
+        )
+        return sum(1 << operation for operation in allowed)
+
+    def operations_on_cluster(self, request: Request) -> int:
+        """None where the cluster may not be described (S57)."""
+        if not self.allows_filtering(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+            return 0
+        return self.operations(request, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def topic_name(self, topic_id: UUID | None) -> str | None:
+        """Of the topic with an id, if there is one: rules are about names."""
+        topics, name = self._image().topics, self._image().topic_names.get(b"" if topic_id is None else topic_id.bytes)
+        return None if name is None or topics[name].is_being_deleted else name
+
+    def has_partition(self, topic: str, index: int) -> bool:
+        found = self._image().topics.get(topic)
+        return found is not None and not found.is_being_deleted and 0 <= index < len(found.partitions)
+
+    def _decide(self, request: Request, operation: Operation, type_: ResourceType, name: str) -> bool:
+        principal, host = request.client.principal, request.client.host
+        is_allowed = self._index.allows(principal, host, operation, type_, name)
+        self._keep((principal, host, operation, type_, name), is_allowed)
+        return is_allowed
+
+    def _keep(self, question: _Question, is_allowed: bool) -> None:
+        if len(self._decisions) >= MOST_DECISIONS:
+            self._forget()
+        self._decisions[question] = is_allowed
+
+    def _forget(self) -> None:
+        self._decisions.clear()
+        self._allowed.clear()
+
+    # The audit
+
+    def _tell(self, request: Request, operation: Operation, type_: ResourceType, name: str, is_allowed: bool) -> None:
+        level = logging.DEBUG if is_allowed else logging.INFO
+        if not audit.isEnabledFor(level):
+            return
+        client = request.client
+        told = {
+            "event": "authorization",
+            "decision": "allowed" if is_allowed else "denied",
+            "principal": client.principal,
+            "host": client.host,
+            "operation": operation.name,
+            "resource_type": type_.name,
+            "resource": name or None,
+            "request": request.counters.api,
+            "listener": request.listener_name,
+            "client_id": request.client_id,
+            "rule": self._reason(client.principal, client.host, operation, type_, name, is_allowed),
+        }
+        audit.log(level, "%s", json.dumps(told, ensure_ascii=False))
+
+    def _reason(
+        self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str, is_allowed: bool
+    ) -> str:
+        """The rule that decided, or that there was none."""
+        if self._index.is_super_user(principal):
+            return "super user"
+        if not name:
+            return "the rules of all resources"
+        permission = Permission.ALLOW if is_allowed else Permission.DENY
+        found = [(pattern, rule) for pattern in self._covering(type_, name) for rule in self._image().acls[pattern]]
+        for pattern, rule in found:
+            if rule.permission is permission and _is_about(rule, principal, host, operation, is_allowed):
+                return (
+                    f"{permission.name} {rule.principal} {rule.operation.name} from {rule.host} "
+                    f"on {pattern.pattern.name} {pattern.name}"
+                )
+        return "no rule allows it" if found else "no rule is about it"
+
+    def _covering(self, type_: ResourceType, name: str) -> list[ResourcePattern]:
+        acls = self._image().acls
+        patterns = [ResourcePattern(type_, each, PatternType.LITERAL) for each in (name, ANY_NAME)]
+        patterns += [ResourcePattern(type_, name[:end], PatternType.PREFIXED) for end in range(len(name), 0, -1)]
+        return [pattern for pattern in patterns if pattern in acls]
+
+
+def _is_about(rule: AccessRule, principal: str, host: str, operation: Operation, is_allowed: bool) -> bool:
+    if rule.principal not in (principal, ANYBODY) or rule.host not in (host, ANY_HOST):
+        return False
+    if rule.operation in (operation, Operation.ALL):
+        return True
+    if not is_allowed:
+        return False
+    if operation is Operation.DESCRIBE:
+        return rule.operation in (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
+    return operation is Operation.DESCRIBE_CONFIGS and rule.operation is Operation.ALTER_CONFIGS

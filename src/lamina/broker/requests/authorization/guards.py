@@ -1,0 +1,148 @@
+"""Guards: what stands before a handler and lets through what its client may do.
+
+Owns the forms that a check can take. A guard looks at the request alone, before the handler does: what is not allowed
+is told as that, whether it exists or not (S59). Of a request with several entries the handler gets those that are
+allowed, and the others come back with their error, told by the API's own answer for errors. Must not know any API.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple
+
+from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.request import Request
+from lamina.errors import (
+    ClusterAuthorizationFailed,
+    GroupAuthorizationFailed,
+    KafkaError,
+    TopicAuthorizationFailed,
+    TransactionalIdAuthorizationFailed,
+)
+from lamina.security.acls import Operation, ResourceType
+from lamina.security.authorizer import CLUSTER_NAME
+
+
+class Guarding(NamedTuple):
+    """What a guard is made of."""
+
+    api: Api
+    handle: Handler
+    authorizer: Authorizer
+
+
+Guard = Callable[[Guarding], Handler]
+NameOf = Callable[[Any], str]
+"""Of a request or of an entry: the name of what it is about."""
+
+_ERRORS: dict[ResourceType, type[KafkaError]] = {
+    ResourceType.TOPIC: TopicAuthorizationFailed,
+    ResourceType.GROUP: GroupAuthorizationFailed,
+    ResourceType.CLUSTER: ClusterAuthorizationFailed,
+    ResourceType.TRANSACTIONAL_ID: TransactionalIdAuthorizationFailed,
+}
+_WORDS = {
+    ResourceType.TOPIC: "the topic",
+    ResourceType.GROUP: "the group",
+    ResourceType.CLUSTER: "the cluster",
+    ResourceType.TRANSACTIONAL_ID: "the transactional id",
+}
+
+
+def denial(operation: Operation, type_: ResourceType) -> KafkaError:
+    """It names nothing: the client knows what it asked for, and need not learn what there is."""
+    return _ERRORS[type_](f"{operation.name} on {_WORDS[type_]} is not allowed")
+
+
+def check(authorizer: Authorizer, request: Request, operation: Operation, type_: ResourceType, name: str) -> None:
+    if not authorizer.allows(request, operation, type_, name):
+        raise denial(operation, type_)
+
+
+class Need(NamedTuple):
+    """What the whole request needs."""
+
+    operation: Operation
+    type: ResourceType
+    name_of: NameOf
+
+
+def on_cluster(operation: Operation) -> Need:
+    return Need(operation, ResourceType.CLUSTER, lambda _: CLUSTER_NAME)
+
+
+def needing(*needs: Need) -> Guard:
+    """Each in this order; the first that is not met is told to every part of the request."""
+
+    def guard(guarding: Guarding) -> Handler:
+        _, handle, authorizer = guarding
+
+        def guarded(request: Request, message: Any) -> Any:
+            for operation, type_, name_of in needs:
+                check(authorizer, request, operation, type_, name_of(message))
+            return handle(request, message)
+
+        return guarded
+
+    return guard
+
+
+def each(operation: Operation, type_: ResourceType, entries: str, results: str, name_of: NameOf) -> Guard:
+    """Each entry of a request by its name; ``entries`` is a field of the request, ``results`` one of the response."""
+
+    def guard(guarding: Guarding) -> Handler:
+        api, handle, authorizer = guarding
+
+        def guarded(request: Request, message: Any) -> Any:
+            every = getattr(message, entries) or ()
+            allowed, denied = divided(every, lambda one: authorizer.allows(request, operation, type_, name_of(one)))
+            if not denied:
+                return handle(request, message)
+            error = denial(operation, type_)
+            if not allowed:
+                return api.error_response(request, message, error)
+            refused = getattr(api.error_response(request, message.replace(**{entries: denied}), error), results)
+            return changed(
+                handle(request, message.replace(**{entries: allowed})),
+                lambda response: response.replace(**{results: (*getattr(response, results), *refused)}),
+            )
+
+        return guarded
+
+    return guard
+
+
+def told(change: Callable[[Authorizer, Request, Any], Any]) -> Guard:
+    """Nothing is refused, and the response told without what the client may not see."""
+
+    def guard(guarding: Guarding) -> Handler:
+        _, handle, authorizer = guarding
+
+        def guarded(request: Request, message: Any) -> Any:
+            return changed(handle(request, message), lambda response: change(authorizer, request, response))
+
+        return guarded
+
+    return guard
+
+
+def both(outer: Guard, inner: Guard) -> Guard:
+    return lambda guarding: outer(guarding._replace(handle=inner(guarding)))
+
+
+def divided(every: Iterable[Any], is_allowed: Callable[[Any], bool]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    allowed: list[Any] = []
+    denied: list[Any] = []
+    for one in every:
+        (allowed if is_allowed(one) else denied).append(one)
+    return tuple(allowed), tuple(denied)
+
+
+def changed(response: Any, change: Callable[[Any], Any]) -> Any:
+    """The response of a handler with a change, now or when it is there."""
+    if isinstance(response, Awaitable):
+        return _changed_later(response, change)
+    return change(response)
+
+
+async def _changed_later(response: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
+    return change(await response)

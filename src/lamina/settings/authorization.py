@@ -1,0 +1,47 @@
+"""Access rules: whether requests are checked by them, and who is above them.
+
+Owns the broker's settings for that. Must not know rules, nor who asks.
+"""
+
+from lamina.settings.definition import broker_setting
+from lamina.settings.kinds import BOOLEAN, CLASS, STRING, TRIMMED, Rule
+
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+
+
+def principals(text: str) -> tuple[str, ...]:
+    """Those of a list that is divided by semicolons, because distinguished names hold commas (S48)."""
+    return tuple(entry for entry in (part.strip(TRIMMED) for part in text.split(";")) if entry)
+
+
+def _are_principals(text: str) -> bool:
+    return all(":" in entry and all(entry.split(":", 1)) for entry in principals(text))
+
+
+AUTHORIZER_CLASS_NAME = broker_setting(
+    "authorizer.class.name",
+    CLASS,
+    None,
+    "Check each request by the access rules (ACLs) of the cluster: Kafka's `StandardAuthorizer`, or `AclAuthorizer`, "
+    "by its full name. Without it everybody may do everything.",
+    rule=Rule(
+        f"{STANDARD_AUTHORIZER} or {ACL_AUTHORIZER}",
+        lambda name: name in ("", STANDARD_AUTHORIZER, ACL_AUTHORIZER),
+        (STANDARD_AUTHORIZER, ACL_AUTHORIZER),
+    ),
+    difference="Lamina loads no classes: both names stand for its own authorizer, which decides as Kafka's do",
+)
+SUPER_USERS = broker_setting(
+    "super.users",
+    STRING,
+    "",
+    "Principals that may do everything, divided by semicolons, such as `User:admin;User:CN=broker,O=Acme`.",
+    rule=Rule("principals such as User:admin, divided by semicolons", _are_principals),
+)
+ALLOW_EVERYONE_IF_NO_ACL_FOUND = broker_setting(
+    "allow.everyone.if.no.acl.found",
+    BOOLEAN,
+    False,
+    "Whether everybody may use a resource that no access rule is about.",
+)
