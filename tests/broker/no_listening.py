@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Listening
@@ -24,6 +25,7 @@ def no_listening(broker: HasParts) -> Listening:
         parts.router,
         Admission(1024),
         quota,
+        AddressRates(11, 1000),
         1024,
         -1,
         TlsListeners(parts.metadata.settings, parts.clocks.now_ms),

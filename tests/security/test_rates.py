@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.security.rates import SampledRate, TokenBucket
+from lamina.security.rates import Measures, SampledRate, TokenBucket
 
 WINDOWS, WINDOW_MS = 11, 1000
 
@@ -137,8 +137,9 @@ def test_a_bucket_holds_no_more_than_a_burst() -> None:
     bucket.take(0, 2, 11, 0)
     bucket.take(22, 2, 11, 1_000_000)
     assert bucket.throttle_ms(2, 11, 1_000_000) == 0
-    assert not bucket.is_full(2, 11, 1_000_000)
-    assert bucket.is_full(2, 11, 1_011_000)
+    assert not bucket.is_idle(1_000_000)
+    assert not bucket.is_idle(1_010_999)
+    assert bucket.is_idle(1_011_000)
 
 
 @given(st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 50)), max_size=60), st.integers(1, 20))
@@ -152,3 +153,26 @@ def test_a_bucket_is_that_of_the_slow_model(given_events: list[tuple[int, int]],
         bucket.take(amount, rate, 11, now_ms)
         tokens -= amount * 1000
         assert abs(bucket.throttle_ms(rate, 11, now_ms) - max(0, -tokens / rate)) <= 1
+
+
+# Many
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 5), st.integers(1, 100)), max_size=80))
+def test_to_forget_who_is_idle_changes_nothing(given_events: list[tuple[int, int, int]]) -> None:
+    measures: Measures[int, SampledRate] = Measures(lambda: SampledRate(3, WINDOW_MS))
+    everybody = {key: SampledRate(3, WINDOW_MS) for key in range(6)}
+    now_ms = 0
+    for pause_ms, key, amount in given_events:
+        now_ms += pause_ms
+        measures.get(key, now_ms).record(amount, now_ms)
+        everybody[key].record(amount, now_ms)
+        for other in everybody:
+            assert measures.get(other, now_ms).per_second(now_ms) == everybody[other].per_second(now_ms)
+
+
+def test_only_those_who_came_lately_are_remembered() -> None:
+    measures: Measures[int, SampledRate] = Measures(lambda: SampledRate(WINDOWS, WINDOW_MS))
+    for number in range(10_000):
+        measures.get(number, number * 100).record(1, number * 100)
+    assert len(measures) <= 111

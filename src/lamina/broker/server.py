@@ -23,6 +23,7 @@ from lamina.broker.cycle_collector import short_collections
 from lamina.broker.login.sasl_door import sasl_doors
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
+from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
@@ -34,6 +35,7 @@ from lamina.broker.service_notice import ServiceNotice
 from lamina.broker.stack_dump import dumping_on_signal
 from lamina.broker.timers import Timers
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.image.diff import Changes
 from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker
 from lamina.log.descriptors import RESERVE
@@ -52,6 +54,7 @@ from lamina.settings.network import (
     SOCKET_LISTEN_BACKLOG_SIZE,
     SOCKET_REQUEST_MAX_BYTES,
 )
+from lamina.settings.quotas import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import MemberStorage, StartError, Storage, open_member_storage, open_storage
@@ -101,6 +104,10 @@ class _ConnectionLimits(MetadataListener):
 
     def settings_changed(self, settings: BrokerSettings) -> None:
         self._listening.limit(connection_limits(settings))
+
+    def image_changed(self, changes: Changes) -> None:
+        for entity, quotas in changes.quotas.items():
+            self._listening.address_rates.set(entity, quotas)
 
 
 class Server:
@@ -225,6 +232,7 @@ class Server:
             parts.router,
             Admission(self._settings[QUEUED_MAX_REQUEST_BYTES]),
             ConnectionQuota(limits, tuple(one.listener.name for one in bound)),
+            AddressRates(self._settings[QUOTA_WINDOW_NUM], self._settings[QUOTA_WINDOW_SIZE_SECONDS] * 1000),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
             self._tls_listeners(parts),

@@ -1,12 +1,14 @@
 """How fast somebody is, and how long he has to wait until he is within a limit again (S61, S64).
 
 Owns the two measures that Kafka has: a rate over a few windows of time, for bytes and for time; and a bucket of tokens,
-for changes, of which many may come at once after a pause. Time is an argument, in milliseconds that never go back. Must
-not know what is measured.
+for changes, of which many may come at once after a pause; and those of many who come and go. Time is an argument, in
+milliseconds that never go back. Must not know what is measured.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 
 @dataclass(slots=True)
@@ -70,11 +72,12 @@ class SampledRate:
 class TokenBucket:
     """Tokens that come at a rate and go at once: below 0 there are none, until the debt is paid."""
 
-    __slots__ = ("_tokens", "_updated_ms")
+    __slots__ = ("_burst", "_rate", "_tokens", "_updated_ms")
 
     def __init__(self) -> None:
         """Full."""
-        self._tokens = float("inf")
+        self._tokens = self._burst = float("inf")
+        self._rate = 0.0
         self._updated_ms = 0
 
     def take(self, amount: float, rate: float, burst_seconds: float, now_ms: int) -> None:
@@ -86,12 +89,53 @@ class TokenBucket:
         self._fill(rate, burst_seconds, now_ms)
         return max(0, round(-self._tokens / rate * 1000))
 
-    def is_full(self, rate: float, burst_seconds: float, now_ms: int) -> bool:
-        """Whether it is as good as a new one."""
-        self._fill(rate, burst_seconds, now_ms)
-        return self._tokens >= rate * burst_seconds
+    def is_idle(self, now_ms: int) -> bool:
+        """Whether it is full, and so as good as a new one."""
+        return self._tokens + (now_ms - self._updated_ms) / 1000 * self._rate >= self._burst
 
     def _fill(self, rate: float, burst_seconds: float, now_ms: int) -> None:
         came = (now_ms - self._updated_ms) / 1000 * rate
-        self._tokens = min(rate * burst_seconds, self._tokens + came)
+        self._rate, self._burst = rate, rate * burst_seconds
+        self._tokens = min(self._burst, self._tokens + came)
         self._updated_ms = now_ms
+
+
+class Measure(Protocol):
+    def is_idle(self, now_ms: int) -> bool:
+        """Whether it says what a new one would."""
+
+
+K = TypeVar("K", bound=Hashable)
+M = TypeVar("M", bound=Measure)
+
+_FORGOTTEN_AT_A_TIME = 2
+"""For each one that comes."""
+
+
+class Measures(Generic[K, M]):
+    """Of many, by name. Those that are idle are forgotten, which changes nothing: what is remembered goes by those who
+    came lately, and not by how many names there are."""
+
+    def __init__(self, new: Callable[[], M]) -> None:
+        self._new = new
+        self._by_key: OrderedDict[K, M] = OrderedDict()
+        """Those that were asked for last come last."""
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def get(self, key: K, now_ms: int) -> M:
+        measure = self._by_key.get(key)
+        if measure is None:
+            self._forget(now_ms)
+            measure = self._by_key[key] = self._new()
+        else:
+            self._by_key.move_to_end(key)
+        return measure
+
+    def _forget(self, now_ms: int) -> None:
+        for _ in range(min(_FORGOTTEN_AT_A_TIME, len(self._by_key))):
+            key, oldest = next(iter(self._by_key.items()))
+            if not oldest.is_idle(now_ms):
+                return
+            del self._by_key[key]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Listening, bind
@@ -38,7 +39,8 @@ def listening_on(
     given = resolve_broker(sets=settings or {})
     quota = ConnectionQuota(connection_limits(given), ("X",))
     tls = TlsListeners(given, SYSTEM_CLOCKS.now_ms)
-    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, 1 << 20, max_idle_ms, tls)
+    rates = AddressRates(11, 1000)
+    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, rates, 1 << 20, max_idle_ms, tls)
 
 
 @pytest.mark.parametrize("max_idle_ms", [0, 1])

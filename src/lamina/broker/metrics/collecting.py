@@ -166,7 +166,11 @@ def _connections(counters: Counters, listening: Listening) -> Iterator[tuple[Met
     quota = listening.quota
     yield (
         connections.CONNECTIONS_REFUSED,
-        _by_reason(descriptors=listening.refused_by_system, per_ip=quota.refused_per_ip),
+        _by_reason(
+            descriptors=listening.refused_by_system,
+            per_ip=quota.refused_per_ip,
+            per_ip_rate=listening.address_rates.refused,
+        ),
     )
     yield connections.CONNECTIONS_HELD_BACK, _by_reason(room=quota.waits_for_room, rate=quota.waits_for_rate)
     yield connections.LOGINS, [Sample(labels, count) for labels, count in sorted(counters.logins.items())]

@@ -15,8 +15,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from heapq import nsmallest
 from ipaddress import ip_address
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import Channel, PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service
@@ -29,6 +30,7 @@ from lamina.broker.network.tls_connection import TlsConnection
 from lamina.broker.network.tls_listeners import TlsListeners
 from lamina.broker.requests.request import ANONYMOUS
 from lamina.clocks import Clocks
+from lamina.security.quotas import CONNECTION_CREATION_RATE
 from lamina.settings.connection_limits import ConnectionLimits
 from lamina.settings.listeners import Listener
 from lamina.wire.frames import SharedBuffers
@@ -41,6 +43,8 @@ _REFUSAL_PAUSE_SECONDS = 0.005
 """So many are turned away, then those who are connected have the loop for a while: a flood takes a part of it only."""
 _STALLED_CHECK_SECONDS = 1.0
 _SWEEPS_PER_IDLE_TIME = 4
+_MOST_KEPT = 256
+"""Connections of addresses that exceed their quota, which wait for their end."""
 _LEAST_KEPT_DESCRIPTORS = 64
 _MOST_KEPT_DESCRIPTORS = 4096
 _LEAST_SWEEP_SECONDS = 0.1
@@ -77,6 +81,12 @@ class Door(Protocol):
         """It is served from now on."""
 
 
+class _Refusal(NamedTuple):
+    reason: str
+    seconds: float = 0.0
+    """How long the connection is kept before it is closed."""
+
+
 class Listening:
     def __init__(
         self,
@@ -85,6 +95,7 @@ class Listening:
         service: Service,
         admission: Admission,
         quota: ConnectionQuota,
+        address_rates: AddressRates,
         max_frame_bytes: int,
         max_idle_ms: int,
         tls: TlsListeners,
@@ -101,6 +112,9 @@ class Listening:
         self._hang_ups = HangUps(loop)
         self.admission = admission
         self.quota = quota
+        self.address_rates = address_rates
+        self._kept: set[socket.socket] = set()
+        """Connections that were turned away, and are closed later."""
         self._refusals = RefusalLines(logger)
         self._max_frame_bytes = max_frame_bytes
         self._max_idle_seconds = max_idle_ms / 1000
@@ -190,8 +204,8 @@ class Listening:
             if refusal is None:
                 self._connect(bound, accepted, address)
             else:
-                accepted.close()
-                self._say_refused(f"{address[0]} was turned away: {refusal}")
+                self._turn_away(accepted, refusal)
+                self._say_refused(f"{address[0]} was turned away: {refusal.reason}")
                 if (refused := refused + 1) == _REFUSALS_AT_A_TIME:
                     self._pause(bound, _REFUSAL_PAUSE_SECONDS)
                     return
@@ -199,13 +213,29 @@ class Listening:
                 # Whether anybody is there to be held back is known when the socket is readable again.
                 return
 
-    def _refusal(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> str | None:
+    def _refusal(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> "_Refusal | None":
         """Why a connection is turned away; ``None`` once it is counted as one of those that are connected."""
         if accepted.fileno() >= self._connection_descriptors:
             self.refused_by_system += 1
-            return "the last descriptors are kept for the logs"
+            return _Refusal("the last descriptors are kept for the logs")
+        if not self.quota.is_protected(bound.listener.name):
+            seconds = self.address_rates.wait_seconds(address[0], self._loop.time())
+            if seconds:
+                return _Refusal(f"its {CONNECTION_CREATION_RATE} is reached", seconds)
         limit = self.quota.add(bound.listener.name, address[0])
-        return None if limit is None else f"its limit of connections is {limit}"
+        return None if limit is None else _Refusal(f"its limit of connections is {limit}")
+
+    def _turn_away(self, accepted: socket.socket, refusal: "_Refusal") -> None:
+        """Some at once, some later, so that they do not come again at once; of these a few are kept."""
+        if refusal.seconds and len(self._kept) < _MOST_KEPT:
+            self._kept.add(accepted)
+            self._loop.call_later(refusal.seconds, self._let_go, accepted)
+        else:
+            accepted.close()
+
+    def _let_go(self, kept: socket.socket) -> None:
+        self._kept.discard(kept)
+        kept.close()
 
     def _connect(self, bound: Bound, accepted: socket.socket, address: tuple[str, int]) -> None:
         try:
@@ -354,6 +384,8 @@ class Listening:
         """End all connections that are left."""
         for connection in list(self.connections):
             connection.close(Ended.STOP)
+        for kept in list(self._kept):
+            self._let_go(kept)
         self._hang_ups.close()
 
 

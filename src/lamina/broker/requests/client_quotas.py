@@ -1,13 +1,10 @@
 """What requests cost the clients that have quotas, and how long these are told to wait (S60 to S65).
 
 Owns how much each user and client id has used: bytes produced and fetched, the loop's time, changes to topics. While no
-quota is set, requests carry no ``Charge``, and nothing is counted. Who was not seen for as long as is measured is
-forgotten, which changes nothing: so what is remembered goes by the clients of the last seconds. Must not know any API.
+quota is set, requests carry no ``Charge``, and nothing is counted. Must not know any API.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
 
 from lamina.broker.counters import QuotaCounters
 from lamina.broker.metadata.listener import MetadataListener
@@ -22,7 +19,7 @@ from lamina.security.quotas import (
     PRODUCER_BYTE_RATE,
     REQUEST_PERCENTAGE,
 )
-from lamina.security.rates import SampledRate, TokenBucket
+from lamina.security.rates import Measures, SampledRate, TokenBucket
 from lamina.settings.quotas import (
     CONTROLLER_QUOTA_WINDOW_NUM,
     CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS,
@@ -31,11 +28,7 @@ from lamina.settings.quotas import (
 )
 from lamina.settings.values import BrokerSettings
 
-T = TypeVar("T")
-
 _PERCENT_PER_NS = 100 / 1_000_000_000
-_FORGOTTEN_AT_A_TIME = 2
-"""For each one that comes."""
 _INT_MAX = 2**31 - 1
 
 
@@ -47,9 +40,10 @@ class ClientQuotas(MetadataListener):
         self._counters = counters
         self._clocks = clocks
         self._lookup = QuotaLookup()
-        self._rates: OrderedDict[QuotaBucket, SampledRate] = OrderedDict()
-        """Those that were used last come last; so it is with changes."""
-        self._changes: OrderedDict[QuotaBucket, tuple[TokenBucket, float]] = OrderedDict()
+        self._rates: Measures[QuotaBucket, SampledRate] = Measures(
+            lambda: SampledRate(self._window_count, self._window_ms)
+        )
+        self._changes: Measures[QuotaBucket, TokenBucket] = Measures(TokenBucket)
         self.is_set = False
         """Whether there is any quota for users or client ids."""
 
@@ -80,7 +74,7 @@ class ClientQuotas(MetadataListener):
         quota = self._find(PRODUCER_BYTE_RATE, request)
         if quota is not None:
             now_ms = self._clocks.monotonic_ms()
-            rate = self._rate(quota.bucket, now_ms)
+            rate = self._rates.get(quota.bucket, now_ms)
             rate.record(request.size_bytes, now_ms)
             self._throttle(request, PRODUCER_BYTE_RATE, rate.throttle_ms(quota.limit, now_ms))
 
@@ -94,7 +88,7 @@ class ClientQuotas(MetadataListener):
         if quota is None:
             return not request.throttle_ms
         now_ms = self._clocks.monotonic_ms()
-        rate = self._rate(quota.bucket, now_ms)
+        rate = self._rates.get(quota.bucket, now_ms)
         is_first = rate.is_idle(now_ms) and not request.throttle_ms
         rate.record(size_bytes, now_ms)
         self._throttle(request, CONSUMER_BYTE_RATE, rate.throttle_ms(quota.limit, now_ms))
@@ -107,19 +101,10 @@ class ClientQuotas(MetadataListener):
         quota = self._find(REQUEST_PERCENTAGE, request)
         if quota is not None:
             now_ms = self._clocks.monotonic_ms()
-            rate = self._rate(quota.bucket, now_ms)
+            rate = self._rates.get(quota.bucket, now_ms)
             rate.record(duration_ns * _PERCENT_PER_NS, now_ms)
             throttle_ms = min(rate.throttle_ms(quota.limit, now_ms), self._window_ms)
             self._throttle(request, REQUEST_PERCENTAGE, throttle_ms)
-
-    def _rate(self, bucket: QuotaBucket, now_ms: int) -> SampledRate:
-        rate = self._rates.get(bucket)
-        if rate is None:
-            _forget(self._rates, lambda rate: rate.is_idle(now_ms))
-            rate = self._rates[bucket] = SampledRate(self._window_count, self._window_ms)
-        else:
-            self._rates.move_to_end(bucket)
-        return rate
 
     # Changes
 
@@ -130,7 +115,7 @@ class ClientQuotas(MetadataListener):
     def take(self, request: Request, quota: Quota, count: int, *, is_strict: bool) -> None:
         """Raises THROTTLING_QUOTA_EXCEEDED where the client has no token left, and the request is strict."""
         now_ms, limit, burst = self._clocks.monotonic_ms(), quota.limit, self._burst_seconds
-        bucket = self._bucket(quota, now_ms)
+        bucket = self._changes.get(quota.bucket, now_ms)
         if is_strict:
             throttle_ms = bucket.throttle_ms(limit, burst, now_ms)
             self._throttle(request, CONTROLLER_MUTATION_RATE, throttle_ms)
@@ -139,15 +124,6 @@ class ClientQuotas(MetadataListener):
         bucket.take(count, limit, burst, now_ms)
         if not is_strict:
             self._throttle(request, CONTROLLER_MUTATION_RATE, bucket.throttle_ms(limit, burst, now_ms))
-
-    def _bucket(self, quota: Quota, now_ms: int) -> TokenBucket:
-        bucket, _ = self._changes.get(quota.bucket, (None, 0))
-        if bucket is None:
-            _forget(self._changes, lambda held: held[0].is_full(held[1], self._burst_seconds, now_ms))
-            bucket = TokenBucket()
-        self._changes[quota.bucket] = (bucket, quota.limit)
-        self._changes.move_to_end(quota.bucket)
-        return bucket
 
     # Both
 
@@ -206,12 +182,3 @@ class TopicChanges:
         """Raises THROTTLING_QUOTA_EXCEEDED where this change has to wait."""
         if self._quota is not None:
             self._quotas.take(self._request, self._quota, partition_count, is_strict=self._is_strict)
-
-
-def _forget(held: OrderedDict[QuotaBucket, T], is_unused: Callable[[T], bool]) -> None:
-    """Of those that were not used for longest, a few that are as good as new."""
-    for _ in range(min(_FORGOTTEN_AT_A_TIME, len(held))):
-        bucket, one = next(iter(held.items()))
-        if not is_unused(one):
-            return
-        del held[bucket]

@@ -25,7 +25,7 @@ CONNECTIONS_CLOSED = counter(
 CONNECTIONS_REFUSED = counter(
     "lamina_connections_refused_total",
     "Connections that were turned away. `descriptors`: no open file was left, or the system refused; `per_ip`: "
-    "`max.connections.per.ip`.",
+    "`max.connections.per.ip`; `per_ip_rate`: the quota `connection_creation_rate` of an address.",
     "reason",
 )
 CONNECTIONS_HELD_BACK = counter(
