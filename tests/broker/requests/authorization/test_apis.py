@@ -268,6 +268,32 @@ CASES = [
         [(DELETE, GROUP, "g"), (READ, TOPIC, "t")],
         G30,
     ),
+    Case("DescribeClientQuotas", 48, 1, {"components": [], "strict": False}, on_cluster(DESCRIBE_CONFIGS), C31),
+    Case(
+        "AlterClientQuotas",
+        49,
+        1,
+        {
+            "entries": [
+                {
+                    "entity": [{"entity_type": "user", "entity_name": "a"}],
+                    "ops": [{"key": "producer_byte_rate", "value": 9.0, "remove": False}],
+                }
+            ],
+            "validate_only": True,
+        },
+        on_cluster(ALTER_CONFIGS),
+        C31,
+    ),
+    Case("DescribeUserScramCredentials", 50, 0, {"users": None}, on_cluster(DESCRIBE), C31),
+    Case(
+        "AlterUserScramCredentials",
+        51,
+        0,
+        {"deletions": [{"name": "a", "mechanism": 1}]},
+        on_cluster(ALTER),
+        C31,
+    ),
     Case("UpdateFeatures", 57, 1, {"feature_updates": []}, on_cluster(ALTER), C31),
     Case("DescribeProducers", 61, 0, {"topics": [{"name": "t", "partition_indexes": [0]}]}, [(READ, TOPIC, "t")], T29),
     Case("UnregisterBroker", 64, 0, {"broker_id": 7}, on_cluster(ALTER), C31),
