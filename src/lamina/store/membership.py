@@ -40,7 +40,8 @@ CONTROLLER_EPOCH = "/controller_epoch"
 LAST_REGISTRATIONS = "/lamina/registrations"
 """By broker an entry that stays, made anew together with each registration: its zxid is the epoch of the last one."""
 REGISTRATION_COUNTS = "/lamina/registration-counts"
-"""By broker an entry that stays, and changes with each registration: two of those can have the same versions."""
+"""By broker an entry that stays, and whose version grows with each registration. Who checks it learns that the broker
+has registered again: the registration's own version does not tell, for it begins at 0 each time."""
 _FOUND_DEAD = b"found dead"
 """The value of such an entry when another broker took the registration away, because the process was gone."""
 

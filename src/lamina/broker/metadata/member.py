@@ -156,7 +156,7 @@ class Member:
         )
 
     def release_followers(self) -> None:
-        """FollowResponse the brokers that wait for changes of this one: its connections are about to close."""
+        """Answer the brokers that wait for changes of this one: its connections are about to close."""
         if self.controller is not None:
             self.controller.stream.release()
 

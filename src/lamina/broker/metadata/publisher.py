@@ -1,9 +1,9 @@
 """What this broker does when the metadata changes: ``apply(old image, new image)``.
 
 This is the only path by which anything here follows from metadata: the start (from an image of nothing), a topic made,
-a config set, a leader moved, a topic deleted. Owns the image and the settings that this broker serves, and the order of
-the effects. What the cluster has to know of them is returned, never written from here. Must not decide what the
-metadata is.
+a config set, a leader moved, a topic deleted. Owns the order of the effects, when ``Cluster.image`` becomes the
+new one, and the broker's settings as they are now. What the cluster has to know of the effects is returned, never
+written from here. Must not decide what the metadata is.
 """
 
 import logging

@@ -116,7 +116,7 @@ class TargetEpochValue(NamedTuple):
 
 
 class TargetAssignmentKey(NamedTuple):
-    """Key version 7: what a member shall have."""
+    """Key version 7: the target assignment of a member."""
 
     group_id: str
     member_id: str
