@@ -1,6 +1,7 @@
 """The broker as a process: start, run, drain.
 
-Owns the order in which a broker comes up and goes down; ``assembly`` puts its parts together. Must not know requests.
+Owns the order in which a broker comes up and goes down: ports first, then what is on disk, then clients; ``assembly``
+puts its parts together. Must not know requests.
 """
 
 import asyncio

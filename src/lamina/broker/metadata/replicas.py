@@ -1,6 +1,7 @@
 """The replicas of this broker on its disks: opened, made, deleted.
 
-Owns the steps, and which of them wait for the disk on threads; all else is a turn of the loop. What cannot be used is
+Owns the steps, and which of them wait for the disk on threads; all else is a turn of the loop. However many partitions
+a topic has, the steps wait for the disk a fixed number of times. What cannot be used is
 offline and says why. Must not know why a replica comes or goes: the publisher does.
 """
 
