@@ -38,7 +38,7 @@ class Extent(NamedTuple):
 
 
 class Segment:
-    """A stretch of the log that begins at ``base_offset``; ``next_offset`` is where the next batch would go."""
+    """The part of a log that begins at ``base_offset``; ``next_offset`` is where the next batch would go."""
 
     __slots__ = (
         "_disk",

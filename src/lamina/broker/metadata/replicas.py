@@ -15,7 +15,7 @@ from uuid import UUID
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.found_partitions import FoundPartitions
 from lamina.broker.partitions.cluster import Cluster
-from lamina.broker.partitions.commits import Flushes
+from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
