@@ -187,19 +187,20 @@ class ReadLeases:
 
     # Holding and giving back
 
-    def renew(self, lease_id: UUID) -> None:
+    def renew(self, lease_id: UUID | None) -> None:
         """Raises RESOURCE_NOT_FOUND for one that has ended."""
         self._find(lease_id).due_ms = self._clocks.monotonic_ms() + LEASE_MS
 
-    async def give_back(self, lease_id: UUID) -> None:
+    async def give_back(self, lease_id: UUID | None) -> None:
         """Raises RESOURCE_NOT_FOUND for one that has ended."""
         await self._end(self._find(lease_id), Ended.GIVEN_BACK)
 
-    def _find(self, lease_id: UUID) -> ReadLease:
-        lease = self._leases.get(lease_id)
+    def _find(self, lease_id: UUID | None) -> ReadLease:
+        """The id of zeros, which the wire reads as none, is nobody's."""
+        lease = None if lease_id is None else self._leases.get(lease_id)
         if lease is None:
             raise ResourceNotFound(
-                f"there is no lease {lease_id.hex}: it was not renewed for {LEASE_MS} ms, was revoked, or the broker "
+                f"there is no such lease: it was not renewed for {LEASE_MS} ms, was revoked, or the broker "
                 "has restarted"
             )
         return lease

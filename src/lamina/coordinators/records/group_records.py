@@ -10,8 +10,6 @@ from typing import NamedTuple
 TopicIdPartitions = Mapping[bytes, tuple[int, ...]]
 """Partitions by topic id, in ascending order."""
 
-NO_LEADER_EPOCH = -1
-
 
 class OffsetKey(NamedTuple):
     """Key versions 0 and 1; 1 is written."""
