@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from lamina.cli.lock_holder import is_held
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import Advance, bar
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.clocks import SYSTEM_CLOCKS
@@ -43,10 +43,10 @@ def command(directory: str, as_json: bool) -> int:
     try:
         verification = prepare(disk, _log_directory(directory), is_held)
     except NotALogDirectory as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     if verification.is_running:
-        click.echo("lamina: a broker is running on this directory: the end of its logs may look unfinished", err=True)
+        warn("a broker is running on this directory: the end of its logs may look unfinished")
     started = SYSTEM_CLOCKS.monotonic_seconds()
     with bar("verifying") as advance:
         verify(disk, verification, _sum(advance, verification.total_bytes))
