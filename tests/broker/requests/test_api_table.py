@@ -120,7 +120,8 @@ def test_an_unexpected_failure_is_told_in_every_version(
         raise RuntimeError("a test")
 
     broker = InProcessBroker(tmp_path, {})
-    broker.parts.router = Router([(api, fail)], broker.parts.counters, broker.parts.request_watch, broker.parts.threads)
+    parts = broker.parts
+    parts.router = Router([(api, fail)], parts.counters, parts.request_watch, parts.threads, parts.readiness)
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
             topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})
