@@ -11,7 +11,7 @@ from lamina.wire.headers import parse_request_header
 
 def test_many_partitions_are_one_request_with_each_topic_once() -> None:
     call = list_many({("a", 0): EARLIEST, ("b", 3): 17, ("a", 1): LATEST}, READ_COMMITTED, DEBUGGING_CONSUMER)
-    frame = memoryview(call.encode(call.versions.stop - 1, 5, "me"))
+    frame = memoryview(call.encode(call.versions.stop - 1, 5, "me"))[4:]
     header = parse_request_header(frame)
     told = parse_request(header.api_key, header.api_version, frame[header.body_at :])
     assert (call.api_key, told.replica_id, told.isolation_level) == (LIST_OFFSETS, DEBUGGING_CONSUMER, READ_COMMITTED)

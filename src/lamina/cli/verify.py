@@ -47,10 +47,11 @@ def command(directory: str, as_json: bool) -> int:
         return BAD_INPUT
     if verification.is_running:
         warn("a broker is running on this directory: the end of its logs may look unfinished")
-    started = SYSTEM_CLOCKS.monotonic_seconds()
+    clocks = SYSTEM_CLOCKS
+    started = clocks.monotonic_seconds()
     with bar("verifying") as advance:
         verify(disk, verification, _sum(advance, verification.total_bytes))
-    (_print_json if as_json else _print_table)(verification, SYSTEM_CLOCKS.monotonic_seconds() - started)
+    (_print_json if as_json else _print_table)(verification, clocks.monotonic_seconds() - started)
     return SOMETHING_WRONG if verification.findings.errors else FINE
 
 
