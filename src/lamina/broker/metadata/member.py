@@ -82,6 +82,8 @@ class Member:
         self._registration: Registration | None = None
         self._answered_by: Broker | None = None
         """The controller that answered this broker last: one that never did may be out of this broker's reach alone."""
+        self._lease: asyncio.Task[None] | None = None
+        """Begins the lease of the last registration, once the roles are those of that."""
         self._tasks = Tasks(loop)
 
     @property
@@ -288,13 +290,17 @@ class Member:
         epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._cluster.broker_epoch = epoch
         logger.info("registered as broker %d with epoch %d", self._node_id, epoch)
-        self._tasks.begin(self._begin_lease(registration, epoch, self._membership.session_id))
+        self._lease = self._tasks.begin(self._begin_lease(registration, self._membership.session_id))
 
-    async def _begin_lease(self, registration: Registration, epoch: int, session_id: int) -> None:
-        """The lease is that of the roles: those from before a lost session may be others' by now."""
+    def _end_lease(self) -> None:
+        """The registration is gone, and so may be the roles: whoever removed it has left the session alive."""
+        self._session.hold(0)
+        if self._lease is not None:
+            self._lease.cancel()
+
+    async def _begin_lease(self, registration: Registration, session_id: int) -> None:
+        """The lease is that of the roles: those of a registration before may be others' by now."""
         await self._following.wait_until(self._cluster.is_registered_in)
-        if epoch != self.broker_epoch:
-            return
         # The store's thread may have registered this broker in another one by now.
         self._session.hold(session_id)
         # A controller that took this broker for ready would not wait to hear of an unclean stop.
@@ -356,14 +362,14 @@ class Member:
         if not self._is_unregistered:
             logger.warning("this broker was unregistered: it stops")
             self._is_unregistered = True
-            self._session.hold(0)
+            self._end_lease()
             self.election.resign("this broker was unregistered")
             self._on_unregistered()
 
     async def _register_again(self) -> None:
         """The session is another one, or this broker was taken for dead: the others count it as gone."""
         logger.warning("the registration is gone: this broker registers again")
-        self._session.hold(0)
+        self._end_lease()
         self.election.session_lost()
         await self.election.check_cluster()
         # Another one that has the id now has it for good: it has waited for this session to end.
