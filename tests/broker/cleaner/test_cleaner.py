@@ -212,7 +212,7 @@ def test_a_log_that_cannot_be_looked_at_ends_the_round_and_not_the_next(cleaning
     cleaning.compacted("bad", max_compaction_lag_ms="1")
     cleaning.compacted("good")
     (segment, *_) = cleaning.partition("bad").log.segments
-    segment._first_timestamp = -1
+    segment._first_timestamp = None
     Path(segment.path()).unlink()
     assert not cleaning.clean()
     assert cleaning.cleaner.failed_passes.uncleanable() == [("bad", 0)]
