@@ -179,12 +179,16 @@ class MemberFaults:
             self._network.end_connections(node.process, lambda _: self._rng.random() < 0.6)
 
     async def _reject_connections(self) -> None:
-        """Nobody can tell it from a machine whose broker is dead, and it may reach the others."""
+        """Without connections nobody can tell it from a machine whose broker is dead, and it may reach the others.
+
+        Some of its connections may be left, or all.
+        """
         node = self._rng.choice(self._nodes)
         if node.is_up:
             self._story.tell("network", f"rejects who connects to {node.machine}")
             self._network.reject(node.machine)
-            self._network.end_connections(node.process)
+            share = self._rng.choice((0.0, 0.5, 1.0, 1.0))
+            self._network.end_connections(node.process, lambda _: self._rng.random() < share)
             await asyncio.sleep(self._rng.uniform(0.05, 1.6))
             self._story.tell("network", f"lets {node.machine} be reached again")
             self._network.accept(node.machine)

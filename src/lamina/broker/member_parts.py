@@ -219,6 +219,7 @@ def build_member_parts(
         storage.remember,
         counters.replication,
         _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
+        lambda broker: controller_link.is_connected(broker),
         lambda: member.look_again(),
     )
     member = Member(

@@ -101,6 +101,24 @@ def test_a_live_controller_that_was_taken_for_dead_goes_on_as_a_broker(members: 
     assert not members.up[1].is_unregistered
 
 
+def test_a_controller_that_rejects_new_connections_stays_while_an_older_one_is_open(members: Members) -> None:
+    """One of several connections ends, and a firewall keeps its successor out: the long poll goes on."""
+    controller, follower = members.up[1], members.up[2]
+    epoch = controller.member.broker_epoch
+    members.refused.add(1)
+    reporting = [one for one in controller.transports if one.client_id == "broker-2-report"]
+    assert reporting
+    for transport in reporting:
+        transport.end()
+    for _ in range(4):
+        follower.member.tell()
+        members.run_for(0.2)
+    assert controller.member.is_controller
+    assert controller.member.broker_epoch == epoch
+    members.refused.clear()
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
+
+
 def test_a_broker_that_comes_back_at_once_finds_its_place(members: Members) -> None:
     kill_process(members, 2)
     members.start(2)
