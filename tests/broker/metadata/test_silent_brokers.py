@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -33,16 +34,18 @@ class Scene:
     """A broker, and what becomes of whoever connects to it."""
 
     def __init__(self, loop: VirtualLoop) -> None:
+        self.broker = BROKER
+        """As it is registered."""
         self.refuses = False
         self.is_expected = True
         self.looks: list[float] = []
         """When each was."""
         self.removed: list[float] = []
         self._loop = loop
-        self.silent = SilentBrokers(self._is_refused, lambda _: BROKER if self.is_expected else None, self._remove)
+        self.silent = SilentBrokers(self._is_refused, lambda _: self.broker if self.is_expected else None, self._remove)
 
     def heard(self, connection: Connection) -> None:
-        self.silent.heard(BROKER.id, connection)
+        self.silent.heard(self.broker, connection)
 
     async def _is_refused(self, _: Broker) -> bool:
         self.looks.append(self._loop.time())
@@ -179,6 +182,38 @@ def test_one_that_is_not_expected_is_not_looked_at(live: Live) -> None:
         scene.heard(connection)
         connection.end()
         await asyncio.sleep(3)
+        assert not scene.looks
+
+    live(script)
+
+
+def test_a_connection_of_a_former_registration_does_not_speak_for_the_new_one(live: Live) -> None:
+    """Its machine was without power: nobody told that the connection had ended."""
+
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        scene.heard(Connection(1))
+        scene.broker = replace(BROKER, epoch=BROKER.epoch + 1)
+        connection = Connection(2)
+        scene.heard(connection)
+        connection.end()
+        await asyncio.sleep(1)
+        assert len(scene.removed) == 1
+
+    live(script)
+
+
+def test_one_that_asks_on_in_its_next_registration_is_not_looked_at(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        first, second = Connection(1), Connection(2)
+        for connection in (first, second):
+            scene.heard(connection)
+        scene.broker = replace(BROKER, epoch=BROKER.epoch + 1)
+        scene.heard(Connection(3))
+        first.end()
+        second.end()
+        await asyncio.sleep(1)
         assert not scene.looks
 
     live(script)

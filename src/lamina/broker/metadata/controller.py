@@ -358,7 +358,7 @@ class Controller:
         broker = self._require_registered(broker_id, broker_epoch)
         self._check_supports(broker)
         if caller is not None:
-            self._silent.heard(broker_id, caller)
+            self._silent.heard(broker, caller)
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
         await self._hear(broker, asked.report, asked.version if is_mine else None)

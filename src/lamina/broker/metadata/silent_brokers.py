@@ -9,7 +9,7 @@ follows from a death.
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lamina.broker.tasks import Tasks
 from lamina.image.image import Broker
@@ -43,6 +43,13 @@ async def is_dead(broker: Broker, is_refused: IsRefused) -> bool:
     return True
 
 
+class _Callers(NamedTuple):
+    """The connections over which a broker asks in one registration."""
+
+    broker_epoch: int
+    open: set[int]
+
+
 class SilentBrokers:
     def __init__(
         self,
@@ -54,25 +61,27 @@ class SilentBrokers:
         self._is_refused = is_refused
         self._expected = expected
         self._remove = remove
-        self._callers: dict[int, set[int]] = {}
-        """By broker the open connections over which it has asked."""
+        self._callers: dict[int, _Callers] = {}
+        """By broker the connections of its last registration that has asked."""
         self._watched: set[int] = set()
         self._watches = Tasks()
         self._is_closed = False
 
-    def heard(self, broker_id: int, caller: Caller) -> None:
-        callers = self._callers.setdefault(broker_id, set())
-        if caller.id not in callers and not self._is_closed:
-            callers.add(caller.id)
-            caller.when_gone(partial(self._gone, broker_id, caller.id))
+    def heard(self, broker: Broker, caller: Caller) -> None:
+        callers = self._callers.get(broker.id)
+        if callers is None or callers.broker_epoch != broker.epoch:
+            callers = self._callers[broker.id] = _Callers(broker.epoch, set())
+        if caller.id not in callers.open and not self._is_closed:
+            callers.open.add(caller.id)
+            caller.when_gone(partial(self._gone, broker.id, callers, caller.id))
 
-    def _gone(self, broker_id: int, caller_id: int) -> None:
-        self._callers[broker_id].discard(caller_id)
+    def _gone(self, broker_id: int, callers: "_Callers", caller_id: int) -> None:
+        callers.open.discard(caller_id)
         self.watch(broker_id)
 
     def watch(self, broker_id: int) -> None:
         """Look at a broker, now and then, as long as it ought to ask and has no connection for it."""
-        if not self._callers.get(broker_id) and broker_id not in self._watched and not self._is_closed:
+        if not self._is_calling(broker_id) and broker_id not in self._watched and not self._is_closed:
             self._watched.add(broker_id)
             self._watches.begin(self._watch(broker_id))
 
@@ -86,7 +95,12 @@ class SilentBrokers:
 
     def _silent(self, broker_id: int) -> Broker | None:
         """A broker that ought to ask and has no connection for it."""
-        return None if self._callers.get(broker_id) else self._expected(broker_id)
+        return None if self._is_calling(broker_id) else self._expected(broker_id)
+
+    def _is_calling(self, broker_id: int) -> bool:
+        """Connections of a former registration say nothing: a machine that was without power leaves them open."""
+        callers, broker = self._callers.get(broker_id), self._expected(broker_id)
+        return bool(callers is not None and callers.open and (broker is None or broker.epoch == callers.broker_epoch))
 
     def close(self) -> None:
         self._is_closed = True
