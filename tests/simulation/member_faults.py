@@ -73,6 +73,7 @@ class MemberFaults:
             self._set_clock,
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
+            self._kill_two,
         )
         hunting: tuple[Trouble, ...] = (
             hunts.hunt_leaders,
@@ -130,6 +131,15 @@ class MemberFaults:
         nodes = [node for node in self._nodes if node.is_up and node not in self._lives.busy]
         if len(nodes) == len(self._nodes) and not self._lives.is_loss_unnoticed():
             await asyncio.gather(*(self._lives.live(node, self._lives.kill) for node in nodes))
+
+    async def _kill_two(self) -> None:
+        """So soon after each other that neither can take the place of the other."""
+        nodes = [node for node in self._nodes if self._lives.is_free(node)]
+        if len(nodes) > 1:
+            first, second = self._rng.sample(nodes, 2)
+            self._lives.begin(first, self._lives.leave)
+            await asyncio.sleep(self._rng.uniform(0.0, 0.3))
+            await self._lives.live(second, self._lives.leave)
 
     async def _cut_all_power(self) -> None:
         """At once: what is left is what was synced before it was acknowledged."""

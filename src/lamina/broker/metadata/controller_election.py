@@ -7,7 +7,7 @@ broker, nor know what a change means.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -204,20 +204,26 @@ class ControllerElection:
     async def _look_at_controller(self, controller: Broker) -> None:
         try:
             if await is_dead(controller, self._is_refused) and not self._is_connected(controller):
-                await self._remove_dead(controller, None)
+                await self._remove_dead([controller], None)
         finally:
             self._is_looking_at_controller = False
 
-    async def _remove_dead(self, broker: Broker, tenure: Tenure | None) -> None:
+    async def _remove_dead(self, brokers: Sequence[Broker], tenure: Tenure | None) -> None:
         """``tenure`` is that of this broker; without one the dead broker is the controller."""
-        try:
-            is_removed = await self._thread.run(lambda: self._membership.remove_dead(broker.id, broker.epoch, tenure))
-        except StoreError as error:
-            logger.debug("broker %d is dead, and its registration stays for now: %s", broker.id, error)
-            return
-        if is_removed:
-            logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker.id)
+        for broker_id in await self._thread.run(lambda: self._removed(brokers, tenure)):
+            logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker_id)
             self._look_again()
+
+    def _removed(self, brokers: Sequence[Broker], tenure: Tenure | None) -> list[int]:
+        """On the store's thread, in one piece of work: whoever looks there next finds none of them any more."""
+        removed = []
+        for broker in brokers:
+            try:
+                if self._membership.remove_dead(broker.id, broker.epoch, tenure):
+                    removed.append(broker.id)
+            except StoreError as error:
+                logger.debug("broker %d is dead, and its registration stays for now: %s", broker.id, error)
+        return removed
 
     # Resigning
 

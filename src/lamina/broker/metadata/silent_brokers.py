@@ -2,12 +2,14 @@
 
 Owns when to look. A live broker keeps a connection to the controller, also while it is busy; a process that dies takes
 its port with it, and its machine refuses whoever connects. One that refuses again and again is dead; one that is
-paused, cut off or without power refuses nobody, and keeps its registration as long as its session. Must not know what
-follows from a death.
+paused, cut off or without power refuses nobody, and keeps its registration as long as its session. Those that die
+almost together are removed together, so that none of them is elected in between. Must not know what follows from a
+death.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -22,6 +24,8 @@ _BETWEEN_SECONDS = 0.05
 _SILENT_SECONDS = 0.1
 """A broker that lives connects again sooner."""
 _AGAIN_SECONDS = 0.5
+_TOGETHER_SECONDS = _SILENT_SECONDS + (_LOOKS - 1) * _BETWEEN_SECONDS
+"""How long a dead broker stays for others that are looked at: who fell silent before it was found dead is in time."""
 
 
 class Caller(Protocol):
@@ -55,15 +59,21 @@ class SilentBrokers:
         self,
         is_refused: IsRefused,
         expected: Callable[[int], Broker | None],
-        remove: Callable[[Broker], Awaitable[object]],
+        remove: Callable[[Sequence[Broker]], Awaitable[object]],
     ) -> None:
-        """``expected`` finds a broker that still ought to ask; ``remove`` is called for one that is dead."""
+        """``expected`` finds a broker that still ought to ask; ``remove`` is called for those that are dead."""
         self._is_refused = is_refused
         self._expected = expected
         self._remove = remove
         self._callers: dict[int, _Callers] = {}
         """By broker the connections of its last registration that has asked."""
         self._watched: set[int] = set()
+        self._undecided: set[int] = set()
+        """Those of them that fell silent just now, or are being looked at."""
+        self._dead: dict[int, Broker] = {}
+        """Found dead, and not removed yet."""
+        self._decided = asyncio.Event()
+        """Set when there is one undecided less; then there is another event."""
         self._watches = Tasks()
         self._is_closed = False
 
@@ -83,15 +93,42 @@ class SilentBrokers:
         """Look at a broker, now and then, as long as it ought to ask and has no connection for it."""
         if not self._is_calling(broker_id) and broker_id not in self._watched and not self._is_closed:
             self._watched.add(broker_id)
+            self._undecided.add(broker_id)
             self._watches.begin(self._watch(broker_id))
+
+    @property
+    def suspects(self) -> frozenset[int]:
+        """Brokers that may be dead."""
+        return frozenset(broker_id for broker_id in self._watched if self._silent(broker_id) is not None)
 
     async def _watch(self, broker_id: int) -> None:
         await asyncio.sleep(_SILENT_SECONDS)
         while (broker := self._silent(broker_id)) is not None:
-            if await is_dead(broker, self._is_refused) and self._silent(broker_id) == broker:
-                await self._remove(broker)
+            self._undecided.add(broker_id)
+            is_gone = await is_dead(broker, self._is_refused) and self._silent(broker_id) == broker
+            self._decide(broker_id)
+            if is_gone:
+                await self._remove_with_others(broker)
             await asyncio.sleep(_AGAIN_SECONDS)
+        self._decide(broker_id)
         self._watched.discard(broker_id)
+
+    def _decide(self, broker_id: int) -> None:
+        self._undecided.discard(broker_id)
+        self._decided.set()
+        self._decided = asyncio.Event()
+
+    async def _remove_with_others(self, broker: Broker) -> None:
+        """As soon as it is known of all whether they are dead, but not much later."""
+        self._dead[broker.id] = broker
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_TOGETHER_SECONDS):
+                while self._undecided and broker.id in self._dead:
+                    await self._decided.wait()
+        dead = [one for one in self._dead.values() if self._silent(one.id) == one]
+        self._dead.clear()
+        if dead:
+            await self._remove(dead)
 
     def _silent(self, broker_id: int) -> Broker | None:
         """A broker that ought to ask and has no connection for it."""
