@@ -28,7 +28,7 @@ from lamina.errors import InvalidRegistration, KafkaError, NetworkError, NotCont
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
 from lamina.store.interface import StoreAway, StoreError, UnsupportedLevel, WrongCluster
-from lamina.store.membership import IdTaken, Membership
+from lamina.store.membership import IdTaken, Membership, Removal
 from lamina.store.registration import Registration
 from lamina.store.session import Session
 from lamina.topic_partition import TopicPartition
@@ -76,7 +76,7 @@ class Member:
         self._registration_of = registration_of
         self._on_fatal = on_fatal
         self._on_unregistered = on_unregistered
-        self._is_unregistered = False
+        self._is_removed = False
         self._changed = asyncio.Event()
         """Set when there may be something new in the store."""
         self._registration: Registration | None = None
@@ -137,7 +137,7 @@ class Member:
 
     async def drain(self, seconds: float) -> None:
         """Have the leaders of this broker moved away, as far as that can be within the time."""
-        if not self._session.is_answered or self._is_unregistered:
+        if not self._session.is_answered or self._is_removed:
             return  # nobody can be elected now, or others are already
         self._following.drain()
         try:
@@ -222,8 +222,6 @@ class Member:
     async def _unregister(self, broker_id: int, controller: Controller) -> None:
         for _ in range(_UNREGISTER_TRIES):
             epoch = await controller.release(broker_id)
-            if epoch is None:
-                return
             if await self._take_registration(broker_id, epoch, controller):
                 break
             # It has registered again, as its watch is about to tell.
@@ -239,7 +237,7 @@ class Member:
             async with asyncio.timeout(_EVERYWHERE_SECONDS):
                 await self._following.wait_until(is_gone)
 
-    async def _take_registration(self, broker_id: int, epoch: int, controller: Controller) -> bool:
+    async def _take_registration(self, broker_id: int, epoch: int | None, controller: Controller) -> bool:
         try:
             return await self._thread.run(lambda: self._membership.unregister(broker_id, epoch, controller.tenure))
         except StoreError as error:
@@ -349,22 +347,27 @@ class Member:
     async def _look(self) -> None:
         registered: Registered = await self._thread.run(self._membership.brokers)
         mine = registered.get(self._node_id)
-        if mine is None and await self._thread.run(self._membership.was_unregistered):
-            self._end_membership()
+        removal = await self._thread.run(self._membership.removal) if mine is None else None
+        if removal is not None:
+            self._end_membership(removal)
             return
         if mine is None or mine[1] != self.broker_epoch:
             await self._register_again()
             registered = await self._await_others()
         await self.election.look(registered, self._session.negotiated_timeout_ms)
 
-    def _end_membership(self) -> None:
+    def _end_membership(self, removal: Removal) -> None:
         """Somebody took this broker out of the cluster: it takes no part any more, until it is started again."""
-        if not self._is_unregistered:
-            logger.warning("this broker was unregistered: it stops")
-            self._is_unregistered = True
-            self._end_lease()
-            self.election.resign("this broker was unregistered")
+        if self._is_removed:
+            return
+        self._is_removed = True
+        self._end_lease()
+        self.election.resign(removal)
+        if removal is Removal.UNREGISTERED:
+            logger.warning("%s: it stops", removal)
             self._on_unregistered()
+        else:
+            self._on_fatal(removal)
 
     async def _register_again(self) -> None:
         """The session is another one, or this broker was taken for dead: the others count it as gone."""
