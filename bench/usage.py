@@ -50,11 +50,13 @@ class Usage:
     cpu_seconds: float = 0.0
     peak_bytes: int = 0
     """The most memory that all of them held at a time; looked at four times a second."""
+    _counted_seconds: float = 0.0
+    """What the processes had used at the last look."""
     _is_over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def __enter__(self) -> Usage:
-        self.cpu_seconds = -cpu_seconds(*self.process_ids)
+        self._counted_seconds = cpu_seconds(*self.process_ids)
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
         return self
@@ -63,10 +65,17 @@ class Usage:
         self._is_over.set()
         assert self._thread is not None
         self._thread.join()
-        self.cpu_seconds += cpu_seconds(*self.process_ids)
+        self._count()
+
+    def _count(self) -> None:
+        """What ended and was not waited for, as Spark's Python workers, takes its time out of the sum: it was spent."""
+        counted = cpu_seconds(*self.process_ids)
+        self.cpu_seconds += max(0.0, counted - self._counted_seconds)
+        self._counted_seconds = counted
 
     def _watch(self) -> None:
         while True:
             self.peak_bytes = max(self.peak_bytes, resident_bytes(*self.process_ids))
+            self._count()
             if self._is_over.wait(_LOOK_SECONDS):
                 return

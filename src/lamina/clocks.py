@@ -2,8 +2,9 @@
 
 Records, retention and horizons go by wall time; sessions, timeouts and measured durations go by monotonic time, which
 never goes back. The time since boot goes on while the machine sleeps: it says how long others have not heard of us. No
-other module asks the system for the time (a contract in pyproject.toml), so that a test or a
-simulation can drive everything that is given other clocks. An event loop's own ``time()`` is the clock of its timers
+other module asks the system for the time (a contract in pyproject.toml), and the clocks of the system are named only
+where a program begins, or as the default of an argument (tests/test_clocks.py): so a test or a simulation can drive
+everything that is given other clocks. An event loop's own ``time()`` is the clock of its timers
 and of the deadlines that they keep; whoever drives time drives the loop as well.
 """
 

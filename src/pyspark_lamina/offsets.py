@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from lamina.arrow.errors import ReadError
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 Offsets = Mapping[TopicPartition, int]
 OffsetsJson = dict[str, dict[str, int]]
@@ -55,10 +55,6 @@ def from_checkpoint(given: Mapping[str, Any]) -> dict[TopicPartition, int]:
         return from_json(given)
     except (ValueError, TypeError, AttributeError):
         raise ReadError(f"the checkpoint holds no offsets of topics but {str(given)[:100]!r}") from None
-
-
-def name_of(where: TopicPartition) -> str:
-    return f"{where[0]}-{where[1]}"
 
 
 def names_of(partitions: Any) -> str:

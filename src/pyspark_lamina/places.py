@@ -11,8 +11,8 @@ from typing import Any
 from lamina.arrow.cluster import AtTime, Position
 from lamina.arrow.errors import ReadError
 from lamina.peer.listing import EARLIEST, LATEST
-from lamina.topic_partition import TopicPartition
-from pyspark_lamina.offsets import from_json, name_of, names_of
+from lamina.topic_partition import TopicPartition, name_of
+from pyspark_lamina.offsets import from_json, names_of
 from pyspark_lamina.option_values import json_object, whole_number
 
 STRATEGY = "startingOffsetsByTimestampStrategy"

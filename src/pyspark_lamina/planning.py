@@ -13,8 +13,8 @@ from lamina.arrow.cluster import Position
 from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.losses import Loss, OnLoss, fail, warn
 from lamina.peer.listing import LATEST
-from lamina.topic_partition import TopicPartition
-from pyspark_lamina.offsets import Offsets, name_of
+from lamina.topic_partition import TopicPartition, name_of
+from pyspark_lamina.offsets import Offsets
 
 _ADVICE = (
     "; records may have been deleted by retention, or the topic was deleted; failOnDataLoss=false reads what is left"

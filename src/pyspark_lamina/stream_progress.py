@@ -15,9 +15,9 @@ from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.errors import ReadError
 from lamina.arrow.losses import Loss
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 from pyspark_lamina.lookup import Lookup
-from pyspark_lamina.offsets import NO_IDS, Offsets, TopicIds, name_of
+from pyspark_lamina.offsets import NO_IDS, Offsets, TopicIds
 from pyspark_lamina.options import SourceOptions
 from pyspark_lamina.planning import (
     count_between,

@@ -28,11 +28,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         settings = self._options.settings
         with in_one_sentence():
+            now_ms = SYSTEM_CLOCKS.now_ms
             if not self._options.is_exactly_once:
-                write_at_least_once(settings, iterator, SYSTEM_CLOCKS.now_ms)
+                write_at_least_once(settings, iterator, now_ms)
                 return TaskWritten()
             name = batch_of_this_task(self._options.query)
-            attempt = write_once(settings, name, slot_of_this_task(), iterator, SYSTEM_CLOCKS.now_ms)
+            attempt = write_once(settings, name, slot_of_this_task(), iterator, now_ms)
             return TaskWritten(name, attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name

@@ -33,11 +33,12 @@ class BatchWriter(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         with in_one_sentence():
+            now_ms = SYSTEM_CLOCKS.now_ms
             if self._name is None:
-                write_at_least_once(self._settings, iterator, SYSTEM_CLOCKS.now_ms)
+                write_at_least_once(self._settings, iterator, now_ms)
                 return TaskWritten()
             name = self._name._replace(writer=writer_of_this_task(self._settings.topic))
-            attempt = write_once(self._settings, name, slot_of_this_task(), iterator, SYSTEM_CLOCKS.now_ms)
+            attempt = write_once(self._settings, name, slot_of_this_task(), iterator, now_ms)
             return TaskWritten(name, attempt)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

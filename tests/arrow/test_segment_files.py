@@ -23,7 +23,7 @@ from lamina.arrow.segment_files import NotSeen, lent_chunks
 from lamina.broker.partitions.read_leases import LEASE_MS, MOST_SEGMENTS
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
-from lamina.log.lending import find_stretches, link_files
+from lamina.log.lending import find_ranges, link_files
 from lamina.log.names import READING_FOLDER
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.lending import Lent, LentSegment
@@ -296,10 +296,10 @@ def test_a_corrupt_segment_is_one_sentence_with_file_and_position(
 ) -> None:
     builder = a_log(tmp_path, segment_bytes=1000)
     builder.append_batches(30)
-    stretches = find_stretches(builder.log, 0, 30, 30, 16)
+    ranges = find_ranges(builder.log, 0, 30, 30, 16)
     lease_id = uuid4()
     folder = tmp_path / READING_FOLDER / lease_id.hex
-    files = [LentSegment(*file) for file in link_files(builder.disk, str(folder), stretches)]
+    files = [LentSegment(*file) for file in link_files(builder.disk, str(folder), ranges)]
     second = files[1]
     header = next(walk((folder / f"{second.base_offset:020d}.log").read_bytes()))[1]
     position = 2 * header.size_bytes
@@ -339,7 +339,7 @@ def test_positions_are_those_in_the_file(tmp_path: Path) -> None:
     lease_id = uuid4()
     folder = tmp_path / READING_FOLDER / lease_id.hex
     files = [
-        LentSegment(*file) for file in link_files(builder.disk, str(folder), find_stretches(builder.log, 3, 30, 30, 16))
+        LentSegment(*file) for file in link_files(builder.disk, str(folder), find_ranges(builder.log, 3, 30, 30, 16))
     ]
     lent = Lent(1, lease_id, 1000, str(folder), 30, files, [])
     found = list(read(lent, RangeToFetch("topic", 0, 3, 30), "batch_position", 100))

@@ -1,7 +1,7 @@
 """Quotas as real clients and connections meet them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -26,9 +26,9 @@ class Asking:
         return self._client.ask(build(request_schema(api_key, api_version), facts))
 
 
-def limit(broker: BrokerProcess, entity: dict[str, str | None], **quotas: float | None) -> None:
+def limit(broker: BrokerProcess, entity: Mapping[str, str | None], **quotas: float | None) -> None:
     with RawClient(broker) as client:
-        alter(Asking(client), entity, **quotas)
+        alter(Asking(client), entity, version=1, **quotas)
 
 
 def test_librdkafka_is_told_that_it_produces_too_fast(own_broker: Callable[..., BrokerProcess]) -> None:
@@ -67,7 +67,7 @@ def test_librdkafka_is_told_that_it_consumes_too_fast_and_gets_everything(
         }
     )
     consumer.subscribe(["t"])
-    keys = []
+    keys: list[bytes | None] = []
     while len(keys) < 30:
         message = consumer.poll(1)
         if message is not None and message.error() is None:

@@ -38,11 +38,12 @@ class Answering:
         if to.broker_id == 2:
             raise NetworkError("gone")
         sizes = [
-            SimpleNamespace(partition_index=index, partition_size=10 + index, is_future_key=False) for index in (0, 1)
+            SimpleNamespace(partition_index=index, partition_size=10 + index, offset_lag=0, is_future_key=False)
+            for index in (0, 1)
         ]
-        moving = SimpleNamespace(partition_index=0, partition_size=3, is_future_key=True)
+        moving = SimpleNamespace(partition_index=0, partition_size=3, offset_lag=4, is_future_key=True)
         directories = [[SimpleNamespace(name="t", partitions=sizes)], [SimpleNamespace(name="t", partitions=[moving])]]
-        return SimpleNamespace(results=[SimpleNamespace(topics=topics) for topics in directories])
+        return SimpleNamespace(results=[SimpleNamespace(log_dir="/d", topics=topics) for topics in directories])
 
 
 LAYOUT = Layout(

@@ -48,6 +48,13 @@ def test_the_first_in_sync_replica_in_assignment_order_leads_r45() -> None:
     )
 
 
+def test_one_that_may_be_dead_is_elected_only_where_no_other_can_be() -> None:
+    silent = ElectionFacts(silent=frozenset({2}))
+    assert elected(partition(1, (1, 2, 3)), 2, 3, facts=silent) == replace(partition(3, (2, 3)), leader_epoch=6)
+    assert elected(partition(1, (1, 2)), 2, facts=silent).leader == 2
+    assert elected(partition(2, (2, 3)), 2, 3, facts=silent).leader == 2, "it leads on until it is removed"
+
+
 def test_a_replica_that_is_not_in_sync_does_not_lead_r45() -> None:
     assert elected(partition(1, (1,)), 2, 3) == replace(partition(NO_LEADER, (1,)), leader_epoch=6)
 

@@ -9,7 +9,7 @@ from lamina.errors import OffsetOutOfRange
 from lamina.log.lending import (
     LentFile,
     are_unchanged,
-    find_stretches,
+    find_ranges,
     held_bytes,
     link_files,
     remove_lent,
@@ -23,9 +23,9 @@ MOST = 16
 
 
 def lend(builder: LogBuilder, start: int, end: int, bound: int | None = None) -> tuple[Path, list[LentFile]]:
-    stretches = find_stretches(builder.log, start, end, builder.log.log_end_offset if bound is None else bound, MOST)
+    ranges = find_ranges(builder.log, start, end, builder.log.log_end_offset if bound is None else bound, MOST)
     folder = builder.path.parent / READING_FOLDER / "a-lease"
-    return folder, link_files(builder.disk, str(folder), stretches)
+    return folder, link_files(builder.disk, str(folder), ranges)
 
 
 def offsets(folder: Path, files: list[LentFile]) -> list[int]:
@@ -54,17 +54,17 @@ def test_a_range_is_lent_with_the_rest_of_its_last_segment(tmp_path: Path) -> No
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(20)
     base, following = builder.bases()[1:3]
-    stretches = find_stretches(builder.log, base, base + 1, 20, MOST)
-    assert [one.segment.base_offset for one in stretches.found] == [base]
-    assert stretches.end_offset == following
+    ranges = find_ranges(builder.log, base, base + 1, 20, MOST)
+    assert [one.segment.base_offset for one in ranges.found] == [base]
+    assert ranges.end_offset == following
 
 
 def test_only_so_many_segments_are_lent_and_the_rest_is_told(tmp_path: Path) -> None:
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(20)
-    stretches = find_stretches(builder.log, 1, 20, 20, 2)
-    assert len(stretches.found) == 2
-    assert stretches.end_offset == builder.bases()[2]
+    ranges = find_ranges(builder.log, 1, 20, 20, 2)
+    assert len(ranges.found) == 2
+    assert ranges.end_offset == builder.bases()[2]
 
 
 def test_outside_of_the_log_nothing_is_lent(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_outside_of_the_log_nothing_is_lent(tmp_path: Path) -> None:
     builder.log.advance_log_start(2)
     for offset in (1, 6):
         with pytest.raises(OffsetOutOfRange):
-            find_stretches(builder.log, offset, 9, 5, MOST)
+            find_ranges(builder.log, offset, 9, 5, MOST)
     for start, end in ((5, 9), (4, 3), (2, 2)):
-        assert find_stretches(builder.log, start, end, 5, MOST) == ([], start, [])
+        assert find_ranges(builder.log, start, end, 5, MOST) == ([], start, [])
 
 
 def test_where_cleaning_left_nothing_nothing_is_lent_up_to_the_next_batch(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_where_cleaning_left_nothing_nothing_is_lent_up_to_the_next_batch(tmp_pa
     builder.append_batches(20)
     old = list(builder.log.segments)[:2]
     run_steps(builder.log.replace([builder.rewrite(old, [])], old, builder.now_ms))
-    stretches = find_stretches(builder.log, 0, old[1].next_offset - 1, 20, MOST)
-    assert stretches == ([], builder.bases()[1], [])
+    ranges = find_ranges(builder.log, 0, old[1].next_offset - 1, 20, MOST)
+    assert ranges == ([], builder.bases()[1], [])
 
 
 def delete_first(builder: LogBuilder) -> None:
@@ -131,30 +131,30 @@ def test_what_was_lent_stays_as_it_was(tmp_path: Path, change: str) -> None:
 def test_a_change_before_the_links_are_there_is_noticed(tmp_path: Path, change: str) -> None:
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(20)
-    stretches = find_stretches(builder.log, 0, 20, 20, MOST)
-    assert are_unchanged(builder.log, stretches)
+    ranges = find_ranges(builder.log, 0, 20, 20, MOST)
+    assert are_unchanged(builder.log, ranges)
     builder.append_batches(20)
-    assert are_unchanged(builder.log, stretches), "what is appended behind them changes nothing"
+    assert are_unchanged(builder.log, ranges), "what is appended behind them changes nothing"
     CHANGES[change](builder)
-    assert not are_unchanged(builder.log, stretches)
+    assert not are_unchanged(builder.log, ranges)
 
 
 def test_a_truncation_that_has_begun_is_noticed(tmp_path: Path) -> None:
     builder = a_log(tmp_path)
     builder.append_batches(5)
-    stretches = find_stretches(builder.log, 0, 5, 5, MOST)
+    ranges = find_ranges(builder.log, 0, 5, 5, MOST)
     builder.log.begin_truncation(3)
-    assert not are_unchanged(builder.log, stretches)
+    assert not are_unchanged(builder.log, ranges)
 
 
 def test_a_link_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(20)
-    stretches = find_stretches(builder.log, 0, 20, 20, MOST)
+    ranges = find_ranges(builder.log, 0, 20, 20, MOST)
     expire_at = builder.now_ms + builder.log.config.retention_ms + 1
     assert expire(builder.log, expire_at, 20)
     with pytest.raises(FileNotFoundError):
-        link_files(builder.disk, str(tmp_path / READING_FOLDER / "x"), stretches)
+        link_files(builder.disk, str(tmp_path / READING_FOLDER / "x"), ranges)
     assert not list((tmp_path / READING_FOLDER).iterdir())
 
 

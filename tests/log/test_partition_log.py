@@ -8,7 +8,8 @@ import pytest
 
 from lamina.errors import CorruptMessage, OffsetOutOfRange, OutOfOrderSequence, TransactionCoordinatorFenced
 from lamina.log.epochs import EpochStart
-from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, read_header
+from lamina.log.lease import Lease
+from lamina.records.batch import HEADER_BYTES, MAX_RELATIVE_OFFSET, NO_TIMESTAMP, read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import NOW_MS, LogBuilder, a_batch, a_log
 
@@ -83,6 +84,21 @@ def test_without_timestamps_a_segment_rolls_by_its_own_age(tmp_path: Path) -> No
     builder.now_ms += 1
     builder.append(b"k=v", timestamp=-1)
     assert builder.bases() == [0, 2]
+
+
+@pytest.mark.parametrize("timestamp", [NOW_MS, NO_TIMESTAMP])
+def test_an_append_does_not_read_when_the_segment_began(
+    tmp_path: Path, timestamp: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its first batch says nothing of that: an append must not wait for the disk."""
+    builder = a_log(tmp_path)
+    builder.append(b"k=v", timestamp=timestamp)
+
+    def never(_: Lease) -> bytes:
+        raise AssertionError("an append reads the log")
+
+    monkeypatch.setattr(Lease, "read", never)
+    builder.append(b"k=v", timestamp=timestamp)
 
 
 def roll_age_ms(builder: LogBuilder) -> int:

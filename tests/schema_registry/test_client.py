@@ -3,11 +3,12 @@
 import socket
 import ssl
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from lamina.schema_registry import client as client_module
+from lamina.clocks import Clocks
 from lamina.schema_registry.client import MAX_SCHEMA_BYTES, RegistryClient
 from lamina.schema_registry.errors import NotDecodable, RegistryError
 from lamina.schema_registry.location import Location, parse_location
@@ -144,15 +145,9 @@ def test_one_that_says_nothing_is_not_waited_for() -> None:
     assert noted == [0.25]
 
 
-def test_one_that_drips_is_not_waited_for(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ticking:
-        seconds = 0.0
-
-        def monotonic_seconds(self) -> float:
-            self.seconds += 3
-            return self.seconds
-
+def test_one_that_drips_is_not_waited_for(registry: Registry) -> None:
+    ticks = count(step=3_000_000_000)
+    clocks = Clocks(lambda: 0, lambda: next(ticks))
     registry.always = (200, {}, b" " * (1 << 20))
-    monkeypatch.setattr(client_module, "SYSTEM_CLOCKS", Ticking())
     with pytest.raises(RegistryError, match="timed out"):
-        client_of(registry, max_retries="0").by_id(1)
+        RegistryClient(parse_location(registry.url, {"max.retries": "0"}), clocks=clocks).by_id(1)

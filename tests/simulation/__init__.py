@@ -1,5 +1,8 @@
 """Brokers and clients in one process, from one seed: what happens, and when, is drawn; the code is the broker's own.
 
+It can be so because `broker` takes its loop, clocks and executor from outside, `log` its disk and `peer` its connector,
+and because nothing else asks the system for what differs from run to run.
+
 - `loop`: virtual time and the processes on it; `executor`: the threads of a process; `randomness`: ids.
 - `links`, `network`, `served`: connections that carry real frames between machines.
 - `memory_disk`, `disks`, `memory_store`, `clocks`: what a machine has. `node`: a machine and its broker.

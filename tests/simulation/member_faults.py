@@ -73,6 +73,7 @@ class MemberFaults:
             self._set_clock,
             self._lose_ensemble,
             self._cut_all_power if cuts_all_power else self._kill_all,
+            self._kill_two,
         )
         hunting: tuple[Trouble, ...] = (
             hunts.hunt_leaders,
@@ -131,6 +132,15 @@ class MemberFaults:
         if len(nodes) == len(self._nodes) and not self._lives.is_loss_unnoticed():
             await asyncio.gather(*(self._lives.live(node, self._lives.kill) for node in nodes))
 
+    async def _kill_two(self) -> None:
+        """So soon after each other that neither can take the place of the other."""
+        nodes = [node for node in self._nodes if self._lives.is_free(node)]
+        if len(nodes) > 1:
+            first, second = self._rng.sample(nodes, 2)
+            self._lives.begin(first, self._lives.leave)
+            await asyncio.sleep(self._rng.uniform(0.0, 0.3))
+            await self._lives.live(second, self._lives.leave)
+
     async def _cut_all_power(self) -> None:
         """At once: what is left is what was synced before it was acknowledged."""
         if self._lives.busy or not all(node.is_up for node in self._nodes) or self._lives.is_loss_unnoticed():
@@ -179,12 +189,16 @@ class MemberFaults:
             self._network.end_connections(node.process, lambda _: self._rng.random() < 0.6)
 
     async def _reject_connections(self) -> None:
-        """Nobody can tell it from a machine whose broker is dead, and it may reach the others."""
+        """Without connections nobody can tell it from a machine whose broker is dead, and it may reach the others.
+
+        Some of its connections may be left, or all.
+        """
         node = self._rng.choice(self._nodes)
         if node.is_up:
             self._story.tell("network", f"rejects who connects to {node.machine}")
             self._network.reject(node.machine)
-            self._network.end_connections(node.process)
+            share = self._rng.choice((0.0, 0.5, 1.0, 1.0))
+            self._network.end_connections(node.process, lambda _: self._rng.random() < share)
             await asyncio.sleep(self._rng.uniform(0.05, 1.6))
             self._story.tell("network", f"lets {node.machine} be reached again")
             self._network.accept(node.machine)

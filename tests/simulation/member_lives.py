@@ -221,12 +221,14 @@ class MemberLives:
     async def seem_dead(self, node: MemberNode) -> None:
         """Firewalls refuse the other brokers, which cannot tell that from a dead process; clients still reach it.
 
-        Its own connections to them are refused as well, or nobody answers: else it would connect again at once.
+        Its own connections to them are refused as well, or nobody answers: else it would connect again at once. Where
+        some of its connections are left it does not look dead.
         """
         others = [other for other in self._nodes if other is not node]
         into = [self._network.link(other.machine, node.machine) for other in others]
         out = [self._network.link(node.machine, other.machine) for other in others]
-        is_refused = self._rng.random() < 0.5
+        share = self._rng.choice((0.0, 0.5, 1.0, 1.0))
+        is_refused = share < 1.0 or self._rng.random() < 0.5
         self._story.tell("network", f"makes {node.machine} look dead to other brokers")
         for link in into:
             link.is_rejecting = True
@@ -235,7 +237,7 @@ class MemberLives:
             if not is_refused:
                 link.cut()
         processes = {other.process for other in others if other.is_up}
-        self._network.end_connections(node.process, lambda peer: peer in processes)
+        self._network.end_connections(node.process, lambda peer: peer in processes and self._rng.random() < share)
         await asyncio.sleep(self._rng.uniform(0.2, 1.6))
         self._story.tell("network", f"lets {node.machine} and other brokers reach each other again")
         for link in (*into, *out):

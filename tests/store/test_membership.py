@@ -14,6 +14,7 @@ from lamina.store.cluster_identity import CLUSTER_ID, cluster_id, generated_id
 from lamina.store.interface import (
     ClusterStore,
     Create,
+    Delete,
     Operation,
     OutcomeUnknown,
     SessionLost,
@@ -22,7 +23,7 @@ from lamina.store.interface import (
     StoreError,
     WrongCluster,
 )
-from lamina.store.membership import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, IdTaken, Membership, Tenure
+from lamina.store.membership import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH, IdTaken, Membership, Removal, Tenure
 from lamina.store.registration import Registration
 from tests.driven_clock import DrivenClock
 from tests.store.ensembles import Ensemble
@@ -60,7 +61,13 @@ def test_a_registration_is_kafkas_json_with_laminas_part() -> None:
         "listener_security_protocol_map": {"EXTERNAL": "SASL_SSL", "INTERNAL": "PLAINTEXT"},
         "rack": "rack-a",
         "features": {"transaction.version": {"min_version": 0, "max_version": 2}},
-        "lamina": {"version": "0.1", "clean": True, "ready": False, "directories": ["dir-1"]},
+        "lamina": {
+            "version": "0.1",
+            "clean": True,
+            "ready": False,
+            "registers_again": True,
+            "directories": ["dir-1"],
+        },
     }
     assert registrations.load(registrations.dump(registration())) == registration()
     without_plain = replace(registration(), endpoints=(EXTERNAL,), rack=None)
@@ -203,12 +210,12 @@ def test_the_controller_takes_away_what_a_dead_process_holds_and_it_is_not_unreg
     assert not membership.remove_dead(2, epoch - 1, tenure), "it has registered again"
     assert membership.remove_dead(2, epoch, tenure)
     assert set(membership.brokers()) == {1}
-    assert not dead.was_unregistered(), "it registers again, if it lives"
+    assert dead.removal() is None, "it registers again, if it lives"
     assert dead.try_register(registration("dir-2")) > epoch
     assert not membership.remove_dead(2, epoch, tenure)
     unregistered_epoch = dead.brokers()[2][1]
     membership.unregister(2, unregistered_epoch, tenure)
-    assert dead.was_unregistered()
+    assert dead.removal() is Removal.UNREGISTERED
 
 
 def test_whoever_was_replaced_as_the_controller_takes_nobodys_registration_away(ensemble: Ensemble) -> None:
@@ -251,13 +258,12 @@ def test_the_controller_takes_a_registration_away(ensemble: Ensemble) -> None:
     epoch = membership.brokers()[2][1]
     membership.unregister(2, epoch - 1, tenure)
     assert set(membership.brokers()) == {1, 2}, "that was another life of it"
-    assert not other.was_unregistered()
+    assert other.removal() is None
     membership.unregister(2, epoch, tenure)
     assert set(membership.brokers()) == {1}
-    assert other.was_unregistered()
-    membership.unregister(2, epoch, tenure)
-    other.try_register(registration("dir-2"))
-    assert not other.was_unregistered()
+    assert other.removal() is Removal.UNREGISTERED
+    assert membership.unregister(2, epoch, tenure), "it is gone already"
+    assert registered(ensemble.connect(), 2).removal() is None
 
 
 def test_a_broker_that_registers_again_meanwhile_keeps_its_new_registration(
@@ -279,7 +285,7 @@ def test_a_broker_that_registers_again_meanwhile_keeps_its_new_registration(
     happens_before_the_next_transaction(store, again, monkeypatch)
     assert not membership.unregister(2, membership.brokers()[2][1], tenure)
     assert set(membership.brokers()) == {1, 2}
-    assert not other.was_unregistered()
+    assert other.removal() is None
     assert membership.unregister(2, membership.brokers()[2][1], tenure)
 
 
@@ -296,6 +302,88 @@ def happens_before_the_next_transaction(
     monkeypatch.setattr(store, "transact", overtaken)
 
 
+def test_who_is_unregistered_after_it_was_taken_for_dead_does_not_register_again(ensemble: Ensemble) -> None:
+    """Only whoever is started after that does."""
+    membership, dead = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
+    tenure = membership.elect()
+    assert tenure is not None
+    assert membership.remove_dead(2, dead.brokers()[2][1], tenure)
+    assert membership.unregister(2, None, tenure)
+    assert dead.removal() is Removal.UNREGISTERED
+    with pytest.raises(StoreConflict, match="unregistered"):
+        dead.try_register(registration("dir-2"))
+    assert registered(ensemble.connect(), 2).removal() is None
+
+
+def test_who_registers_while_it_is_unregistered_does_so_before_or_not_at_all(
+    ensemble: Ensemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken for dead, it is told that it may register again; then its operator unregisters it."""
+    store, other = ensemble.connect(), ensemble.connect()
+    membership, dead = registered(store, 1), registered(other, 2)
+    tenure = membership.elect()
+    assert tenure is not None
+    assert membership.remove_dead(2, dead.brokers()[2][1], tenure)
+    assert dead.removal() is None
+    happens_before_the_next_transaction(other, lambda: unregistered(membership, tenure), monkeypatch)
+    with pytest.raises(StoreConflict):
+        dead.try_register(registration("dir-2"))
+    assert dead.removal() is Removal.UNREGISTERED
+    live = registered(ensemble.connect(), 2)
+    assert membership.remove_dead(2, live.brokers()[2][1], tenure)
+    happens_before_the_next_transaction(store, lambda: registered_again(live), monkeypatch)
+    assert not membership.unregister(2, None, tenure)
+    assert live.removal() is None
+    assert set(membership.brokers()) == {1, 2}
+
+
+def unregistered(membership: Membership, tenure: Tenure) -> None:
+    assert membership.unregister(2, None, tenure)
+
+
+def registered_again(membership: Membership) -> None:
+    membership.try_register(registration("dir-2"))
+
+
+def test_a_session_that_ends_before_its_broker_is_unregistered_keeps_nobody_in(ensemble: Ensemble) -> None:
+    store = ensemble.connect()
+    membership, other = registered(ensemble.connect(), 1), registered(store, 2)
+    tenure = membership.elect()
+    assert tenure is not None
+    ensemble.expire(store)
+    _learn_of_the_loss(store)
+    assert other.removal() is None
+    assert membership.unregister(2, None, tenure)
+    assert other.removal() is Removal.UNREGISTERED
+
+
+def test_a_registration_that_is_removed_by_hand_is_not_unregistered(ensemble: Ensemble) -> None:
+    store = ensemble.connect()
+    membership = registered(ensemble.connect(), 1)
+    path = f"{BROKER_IDS}/1"
+    entry = store.get(path)
+    assert entry is not None
+    store.transact([Delete(path, entry.version)])
+    assert membership.removal() is Removal.UNEXPLAINED
+
+
+def test_one_whose_version_would_not_register_again_is_not_taken_for_dead(ensemble: Ensemble) -> None:
+    store = ensemble.connect()
+    membership, older = registered(ensemble.connect(), 1), Membership(store, 2)
+    epoch = older.try_register(replace(registration("dir-2"), registers_again=False))
+    tenure = membership.elect()
+    assert tenure is not None
+    assert not membership.remove_dead(2, epoch, tenure)
+    path = f"{BROKER_IDS}/2"
+    entry = store.get(path)
+    assert entry is not None
+    silent = entry.value.replace(b'"registers_again":false,', b"")
+    assert silent != entry.value
+    store.transact([Set(path, silent, entry.version)])
+    assert not membership.remove_dead(2, epoch, tenure), "it says nothing of that"
+    assert set(membership.brokers()) == {1, 2}
+
+
 def test_only_the_controller_in_office_takes_registrations_away(ensemble: Ensemble) -> None:
     first, second = registered(ensemble.connect(), 1), registered(ensemble.connect(), 2)
     tenure = first.elect()
@@ -310,14 +398,14 @@ def test_only_the_controller_in_office_takes_registrations_away(ensemble: Ensemb
 def test_a_registration_that_went_with_its_session_was_not_taken_away(ensemble: Ensemble) -> None:
     store = ensemble.connect()
     membership = Membership(store, 1)
-    assert not membership.was_unregistered(), "it has not registered yet"
+    assert membership.removal() is None, "it has not registered yet"
     membership.try_register(registration())
     ensemble.expire(store)
     _learn_of_the_loss(store)
-    assert not membership.was_unregistered()
+    assert membership.removal() is None
     membership.try_register(registration())
     membership.leave()
-    assert not membership.was_unregistered(), "it has left"
+    assert membership.removal() is None, "it has left"
 
 
 def test_a_registration_whose_answer_was_lost_is_read_back() -> None:

@@ -8,23 +8,17 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from lamina.arrow.errors import ReadError
 from lamina.errors import ErrorCode, KafkaError, error_from_code
-from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
-from lamina.peer.listing import EARLIEST, LATEST
+from lamina.peer.listing import EARLIEST, LATEST, list_many, offsets_listed
+from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Broker
-from lamina.topic_partition import TopicPartition
-from lamina.wire.api_keys import LIST_OFFSETS, METADATA
-
-_METADATA_VERSIONS = range(7, 14)
-_LIST_OFFSETS_VERSIONS = range(4, 10)
-_CONSUMER = -1
-_NO_ID = UUID(int=0)
-_NO_LEADER = -1
+from lamina.peer.view import NO_LEADER
+from lamina.topic_partition import TopicPartition, name_of
 
 
 class Topic(NamedTuple):
@@ -51,16 +45,7 @@ Position = int | AtTime
 
 async def describe_topics(cluster: ClusterClient, names: Sequence[str] | None) -> dict[str, Topic]:
     """By name; of all that may be read without names. One that does not exist is not there."""
-    asked = None if names is None else [{"topic_id": None, "name": name} for name in names]
-    call = MessageCall(
-        METADATA,
-        _METADATA_VERSIONS,
-        topics=asked,
-        allow_auto_topic_creation=False,
-        include_cluster_authorized_operations=False,
-        include_topic_authorized_operations=False,
-    )
-    response = await cluster.request(AnyBroker(), call)
+    response = await cluster.request(AnyBroker(), metadata_call(names))
     found = {}
     for told in response.topics:
         if told.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
@@ -69,8 +54,7 @@ async def describe_topics(cluster: ClusterClient, names: Sequence[str] | None) -
             raise error_from_code(told.error_code, f"topic {told.name} cannot be read")
         leaders = {int(one.partition_index): int(one.leader_id) for one in told.partitions}
         topic_id = getattr(told, "topic_id", None)
-        known_id = None if topic_id in (None, _NO_ID) else topic_id
-        found[told.name] = Topic(told.name, known_id, dict(sorted(leaders.items())), bool(told.is_internal))
+        found[told.name] = Topic(told.name, topic_id, dict(sorted(leaders.items())), bool(told.is_internal))
     return found
 
 
@@ -92,7 +76,7 @@ async def find_offsets(
     for where in late:
         position = positions[where]
         if isinstance(position, AtTime) and not position.or_latest:
-            raise ReadError(f"{_name(where)} has no record at or after timestamp {position.timestamp_ms}")
+            raise ReadError(f"{name_of(where)} has no record at or after timestamp {position.timestamp_ms}")
     told |= await _list_offsets(cluster, topics, dict.fromkeys(late, LATEST), isolation_level)
     return {where: exact[where] if where in exact else told[where] for where in positions}
 
@@ -113,26 +97,22 @@ def _timestamp(position: Position) -> int:
     return position if isinstance(position, int) else position.timestamp_ms
 
 
-def _name(where: TopicPartition) -> str:
-    return f"{where[0]}-{where[1]}"
-
-
 async def _list_offsets(
     cluster: ClusterClient, topics: Mapping[str, Topic], asked: Mapping[TopicPartition, int], isolation_level: int
 ) -> dict[TopicPartition, int]:
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
     for topic, partition in asked:
         described = topics.get(topic)
-        leader = _NO_LEADER if described is None else described.leaders.get(partition, _NO_LEADER)
+        leader = NO_LEADER if described is None else described.leaders.get(partition, NO_LEADER)
         by_leader[leader].append((topic, partition))
-    alone = by_leader.pop(_NO_LEADER, [])
+    alone = by_leader.pop(NO_LEADER, [])
     found: dict[TopicPartition, int] = {}
 
     async def ask(leader: int, wanted: list[TopicPartition]) -> None:
         try:
-            call = _list_call({where: asked[where] for where in wanted}, isolation_level)
+            call = list_many({where: asked[where] for where in wanted}, isolation_level)
             response = await cluster.request(Broker(leader), call)
-            found.update(_listed(response))
+            found.update(offsets_listed(response))
         except KafkaError:
             pass  # Each is asked for by itself, and its own error is told.
         alone.extend(where for where in wanted if where not in found)
@@ -144,25 +124,3 @@ async def _list_offsets(
     await asyncio.gather(*(ask(leader, wanted) for leader, wanted in by_leader.items()))
     await asyncio.gather(*(ask_alone(where) for where in alone))
     return {where: found[where] for where in asked}
-
-
-def _list_call(asked: Mapping[TopicPartition, int], isolation_level: int) -> MessageCall:
-    topics: dict[str, list[dict[str, int]]] = defaultdict(list)
-    for (topic, partition), timestamp_ms in asked.items():
-        topics[topic].append({"partition_index": partition, "current_leader_epoch": -1, "timestamp": timestamp_ms})
-    return MessageCall(
-        LIST_OFFSETS,
-        _LIST_OFFSETS_VERSIONS,
-        replica_id=_CONSUMER,
-        isolation_level=isolation_level,
-        topics=[{"name": name, "partitions": partitions} for name, partitions in topics.items()],
-    )
-
-
-def _listed(response: Any) -> dict[TopicPartition, int]:
-    return {
-        (topic.name, int(one.partition_index)): int(one.offset)
-        for topic in response.topics
-        for one in topic.partitions
-        if not one.error_code
-    }

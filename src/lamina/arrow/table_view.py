@@ -2,7 +2,9 @@
 
 Owns the two passes: keys and offsets alone tell which records are the latest, then these are read; and that none of
 these is missed in silence. What was compacted away before the first pass came by is missed only in a range that ends
-where it was told to: one that goes on ends with what nothing can have replaced yet. Keys are compared by their bytes.
+where it was told to: no request of Kafka tells a key that was changed beyond the end from one that is new. A range that
+goes on ends with what nothing can have replaced yet: with one Fetch response that reaches the high watermark which it
+tells, or the last stable offset, beyond which the cleaner knows nothing either. Keys are compared by their bytes.
 Memory grows with the keys of the range, not with its records. Records without a key belong to no row. Must not know
 other partitions: a key is the partitioner's to keep in one.
 """

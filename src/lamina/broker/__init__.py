@@ -1,1 +1,1 @@
-"""The broker: one process, one event loop, and the only room that awaits sockets, timers and threads."""
+"""The broker: one process, one event loop, and no lock. What waits for the disk goes to threads."""

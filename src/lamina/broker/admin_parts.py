@@ -1,6 +1,6 @@
 """Which parts of a broker the admin listener and the metrics get.
 
-Part of the composition in ``server``. Must not do anything with them.
+A part of putting a broker together, as ``assembly`` is. Must not do anything with the parts.
 """
 
 from lamina.broker.admin.scan_pool import ScanPool

@@ -45,7 +45,7 @@ from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.requests.router import Router
 from lamina.broker.requests.transaction_verification import TransactionVerification
 from lamina.broker.threads import NewExecutor, Threads
-from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.clocks import Clocks
 from lamina.errors import KafkaError
 from lamina.image.topic import Topic
 from lamina.security.authorizer import AccessIndex
@@ -81,7 +81,7 @@ def build_parts(
     settings: BrokerSettings,
     storage: Storage | MemberStorage,
     on_fatal: Callable[[str], None],
-    clocks: Clocks = SYSTEM_CLOCKS,
+    clocks: Clocks,
     new_executor: NewExecutor = ThreadPoolExecutor,
     ask_broker: AskBroker = nobody_else,
     connector_for: "Callable[[str], Connector] | None" = None,
@@ -95,7 +95,7 @@ def build_parts(
     settings = _settings_of(storage, settings)
     threads = Threads(loop, clocks, new_executor=new_executor)
     # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
-    ground = _Ground(loop, clocks, threads, threads.separate("messages"), Counters(), settings)
+    ground = _Ground(loop, clocks, threads, threads.separate("messages"), Counters(), Readiness(), settings)
     logs = _build_logs(ground, storage)
     if isinstance(storage, MemberStorage):
         deciding = _build_member(ground, logs, storage, connector_for, on_fatal, on_unregistered)
@@ -145,7 +145,7 @@ def build_parts(
         storage=storage,
         threads=threads,
         counters=ground.counters,
-        readiness=Readiness(),
+        readiness=ground.readiness,
         directories=logs.directories,
         partitions=logs.partitions,
         read_leases=handlers.read_leases,
@@ -179,6 +179,7 @@ class _Ground:
     threads: Threads
     message_thread: Threads
     counters: Counters
+    readiness: Readiness
     settings: BrokerSettings
 
 
@@ -377,9 +378,16 @@ def _build_serving(
     )
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     router = (
-        Router(table(handlers), ground.counters, request_watch, ground.message_thread, handlers.client_quotas)
+        Router(
+            table(handlers),
+            ground.counters,
+            request_watch,
+            ground.message_thread,
+            ground.readiness,
+            handlers.client_quotas,
+        )
         if member_parts is None
-        else member_parts.router(handlers, request_watch)
+        else member_parts.router(handlers, request_watch, ground.readiness)
     )
     return _Serving(handlers, router, request_watch, actual_values)
 

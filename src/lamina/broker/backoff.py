@@ -1,7 +1,7 @@
 """How long to wait before something that failed is tried again: hardly at first, then longer each time.
 
 A broker that hears of an election before its new leader does is refused for an instant; one that is refused for minutes
-shall not ask a hundred times a second. Must not know what is tried.
+must not ask a hundred times a second. Must not know what is tried.
 """
 
 import asyncio

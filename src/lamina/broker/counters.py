@@ -41,6 +41,8 @@ class Place(StrEnum):
     ADMIN = "admin"
     COORDINATOR = "coordinator"
     REPLICATION = "replication"
+    CLEANING = "cleaning"
+    MOVE = "move"
 
 
 class LoginOutcome(StrEnum):

@@ -29,6 +29,7 @@ from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.truncations import Truncations
+from lamina.broker.readiness import Readiness
 from lamina.broker.replication.broker_links import BrokerLinks, link_limits
 from lamina.broker.replication.in_sync_changes import InSyncChanges
 from lamina.broker.replication.replica_fetchers import ReplicaFetchers
@@ -104,7 +105,7 @@ class MemberParts:
     def apis_on(self, listener_name: str) -> Sequence[Api]:
         return apis_on(self.listener_name, listener_name)
 
-    def router(self, handlers: HandlerParts, request_watch: RequestWatch) -> Router:
+    def router(self, handlers: HandlerParts, request_watch: RequestWatch, readiness: Readiness) -> Router:
         """Also serves other brokers, and has the controller decide what only that one may."""
         envelope = Envelope(
             lambda: self.member.is_controller,
@@ -119,6 +120,7 @@ class MemberParts:
             self.counters,
             request_watch,
             handlers.message_thread,
+            readiness,
             handlers.client_quotas,
             self.forwarding,
             self.listener_name,
@@ -223,6 +225,7 @@ def build_member_parts(
         storage.remember,
         counters.replication,
         _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
+        lambda broker: controller_link.is_connected(broker),
         lambda: member.look_again(),
     )
     member = Member(

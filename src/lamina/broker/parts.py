@@ -130,7 +130,6 @@ class Parts:
 
     async def stop(self) -> None:
         """End what works by itself, and answer whoever waits."""
-        self.readiness.is_stopping = True
         await self.verification.close()
         await self.transactions.close()
         self.groups.runtime.close()

@@ -6,6 +6,8 @@ class Readiness:
         self.logs_opened = 0
         self.logs = 0
         """How many are to be opened; 0 while that is not known."""
+        self.is_for_brokers_alone = False
+        """Whether clients are sent away: this broker starts, and other brokers need it already."""
         self.is_ready = False
         self.is_stopping = False
 

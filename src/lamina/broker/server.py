@@ -1,6 +1,7 @@
 """The broker as a process: start, run, drain.
 
-Owns the order in which a broker comes up and goes down; ``assembly`` puts its parts together. Must not know requests.
+Owns the order in which a broker comes up and goes down: ports first, then what is on disk, then clients; ``assembly``
+puts its parts together. Must not know requests.
 """
 
 import asyncio
@@ -174,7 +175,7 @@ class Server:
                 parts.watch_directories(self._go_down)
                 for_brokers = self._for_brokers(parts, bound)
                 # Other members follow this one while it opens its logs, if it is the controller.
-                parts.router.is_for_brokers_alone = True
+                parts.readiness.is_for_brokers_alone = True
                 shells.listening.start(for_brokers)
                 if shells.prober is not None:
                     shells.prober.start()
@@ -183,7 +184,7 @@ class Server:
                 # The first thing that any client says; everything else is made ready while it talks.
                 warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
                 await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
-                parts.router.is_for_brokers_alone = False
+                parts.readiness.is_for_brokers_alone = False
                 shells.listening.start([one for one in bound if one not in for_brokers])
             except StoreError as error:
                 raise StartError(str(error)) from error

@@ -20,7 +20,7 @@ from lamina.cleaning.limits import Meter, Throttle, throttle_of, unmetered
 from lamina.cleaning.offset_map import OffsetMap
 from lamina.cleaning.parallel import run_all, run_in_order
 from lamina.cleaning.rewriting import Rewritten, groups_of, rewrite_group
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.log.files import Disk
 from lamina.records.columns.memory import Bytes
 
@@ -33,6 +33,7 @@ def clean_log(
     has_shuffle: bool = False,
     meter: Meter = unmetered,
     disk: Disk | None = None,
+    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> Manifest:
     """Carry out a plan.
 
@@ -43,21 +44,21 @@ def clean_log(
     disk = disk or Disk()
     throttle = throttle_of(plan)
     meter = _both(meter, throttle)
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     numbers = range(len(plan.segments))
     with ThreadPoolExecutor(threads, thread_name_prefix="lamina-clean") as pool:
         scans = run_in_order(pool, (partial(scan_headers, plan, n, disk=disk, meter=meter) for n in numbers), threads)
         verdicts = judge_batches(plan, scans)
-    judged = SYSTEM_CLOCKS.monotonic_seconds()
+    judged = clocks.monotonic_seconds()
     offset_map = OffsetMap(
         plan, verdicts, attempt=attempt, has_shuffle=has_shuffle, disk=disk, threads=threads, meter=meter
     )
     superseded = offset_map.find_superseded()
-    found = SYSTEM_CLOCKS.monotonic_seconds()
+    found = clocks.monotonic_seconds()
     groups = groups_to_rewrite(plan, verdicts)
     rewritten = _rewrite_all(threads, plan, groups, verdicts, superseded, attempt, disk, meter)
     slept = throttle.finish() if throttle else 0.0
-    ended = SYSTEM_CLOCKS.monotonic_seconds()
+    ended = clocks.monotonic_seconds()
     return make_manifest(
         plan,
         attempt,

@@ -13,7 +13,7 @@ from typing import Any
 from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.engine_messages import Answer, failure_of
 from lamina.cleaning.failures import Cancelled, EngineMissing
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 _CLEAN_LOG = "lamina.cleaning.clean_log"
 _PROGRESS_SECONDS = 0.2
@@ -33,18 +33,26 @@ def run_plan(plan: Plan, attempt: str, **options: Any) -> Manifest:
     return manifest
 
 
-def carry_out(plan: Plan, progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> Answer:
+def carry_out(
+    plan: Plan,
+    progress: Callable[[int], None],
+    is_cancelled: Callable[[], bool],
+    clocks: Clocks = SYSTEM_CLOCKS,
+) -> Answer:
     """The answer to a plan; ``progress`` is told now and then how many of the sources' bytes are done."""
     try:
-        return run_plan(
-            replace(plan, job_syncs=False), "1", threads=os.cpu_count() or 1, meter=_Meter(plan, progress, is_cancelled)
-        )
+        meter = _Meter(plan, progress, is_cancelled, clocks)
+        threads = os.cpu_count() or 1
+        return run_plan(replace(plan, job_syncs=False), "1", threads=threads, meter=meter, clocks=clocks)
     except Exception as error:
         return failure_of(plan, error)
 
 
 class _Meter:
-    def __init__(self, plan: Plan, progress: Callable[[int], None], is_cancelled: Callable[[], bool]) -> None:
+    def __init__(
+        self, plan: Plan, progress: Callable[[int], None], is_cancelled: Callable[[], bool], clocks: Clocks
+    ) -> None:
+        self._clocks = clocks
         self._progress = progress
         self._is_cancelled = is_cancelled
         self._lock = threading.Lock()
@@ -57,7 +65,7 @@ class _Meter:
             raise Cancelled("the pass was cancelled")
         with self._lock:
             self._bytes += size_bytes
-            now = SYSTEM_CLOCKS.monotonic_seconds()
+            now = self._clocks.monotonic_seconds()
             if now - self._told_at >= _PROGRESS_SECONDS:
                 self._told_at = now
                 self._progress(min(self._bytes // _TIMES_OVER_THE_LOG, self._source_bytes))

@@ -1,8 +1,8 @@
 """The keys of a pass within a limit of memory, and in a scratch file beyond it.
 
 Owns what is held and when it has to free memory. While one entry of every key fits three quarters of the memory, only
-these are kept for long; when they do not, entries go to the scratch file as they come and are reduced at the end. Must
-not know what a record is.
+these are kept for long; when they do not, entries go to the scratch file as they come and are reduced at the end. So a
+log is read once, however many keys it has. Must not know what a record is.
 """
 
 from collections.abc import Sequence

@@ -21,6 +21,7 @@ from lamina.cli.outcome import (
     SOMETHING_WRONG,
     UNREACHABLE,
     describe,
+    warn,
 )
 from lamina.cli.usage import sentence
 from lamina.client.errors import ClientError, Unreachable
@@ -45,7 +46,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         if invocation.debug:
             raise
         name = type(error).__name__
-        click.echo(f"lamina: {name}: {error}; this is a bug in lamina: run it with --debug and report it", err=True)
+        warn(f"{name}: {error}; this is a bug in lamina: run it with --debug and report it")
         status = OUR_FAULT
     sys.exit(status)
 
@@ -64,18 +65,18 @@ def _run(args: Sequence[str] | None, invocation: Invocation) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        click.echo(f"lamina: {sentence(error)}", err=True)
+        warn(sentence(error))
         return BAD_INPUT
     except ClientError as error:
         if invocation.debug:
             raise
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return UNREACHABLE if isinstance(error, Unreachable) else SOMETHING_WRONG
     except BrokenPipeError:
         raise
     except OSError as error:
         if invocation.debug:
             raise
-        click.echo(f"lamina: {describe(error)}", err=True)
+        warn(describe(error))
         return BAD_INPUT
     return status if isinstance(status, int) else FINE

@@ -3,7 +3,7 @@
 import click
 
 from lamina.cli.options.settings import settings_from, settings_options
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import bar
 from lamina.cli.printing.tables import print_table
 from lamina.settings.definition import SettingError
@@ -36,21 +36,21 @@ def command(file: str | None, data_dir: str | None, node_id: str | None, sets: t
         settings = settings_from(file, data_dir, node_id, sets)
         storage = open_storage(settings)
     except (SettingError, PropertiesError) as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     except StartError as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return SOMETHING_WRONG
     try:
         with bar("copying") as copied:
             adopted = adopt(settings, storage, directory, copied)
     except AdoptionError as error:
         storage.close()
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return SOMETHING_WRONG
     if not adopted:
         storage.close()
-        click.echo("lamina: nothing to import: the broker knows all of these partitions", err=True)
+        warn("nothing to import: the broker knows all of these partitions")
         return FINE
     storage.release()
     rows = ((one.topic, str(one.index), "in place" if one.is_in_place else "copied", one.path) for one in adopted)

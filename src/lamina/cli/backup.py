@@ -6,7 +6,7 @@ import click
 
 from lamina.cli.lock_holder import is_held
 from lamina.cli.options.settings import settings_from
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.backups import partition_facts, summary_facts
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import counted
@@ -66,17 +66,17 @@ def command(
             ),
         )
     except (SettingError, PropertiesError, BackupRefused) as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     except BackupError as error:
-        click.echo(f"lamina: {error}; no backup was made", err=True)
+        warn(f"{error}; no backup was made")
         return SOMETHING_WRONG
     (_print_json if as_json else _print_table)(backup)
     damaged = [one.damage for one in backup.manifest.partitions if one.damage is not None]
     for damage in damaged:
-        click.echo(f"lamina: {damage}: it was copied as it is; `lamina verify` says more", err=True)
+        warn(f"{damage}: it was copied as it is; `lamina verify` says more")
     for name in backup.missing:
-        click.echo(f"lamina: {name} is not in the backup: its directory is missing; is a disk not mounted?", err=True)
+        warn(f"{name} is not in the backup: its directory is missing; is a disk not mounted?")
     return SOMETHING_WRONG if damaged or backup.missing else FINE
 
 

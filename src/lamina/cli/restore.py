@@ -1,12 +1,11 @@
 """``lamina restore``: shows what ``lamina.offline`` restores."""
 
-import shlex
 from typing import TYPE_CHECKING
 
 import click
 
-from lamina.cli.options.settings import settings_from
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.options.settings import serve_line, settings_from
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import bytes_text, counted
 from lamina.settings.broker import NODE_ID
@@ -48,16 +47,14 @@ def command(data_dir: str | None, file: str | None, sets: tuple[str, ...], as_js
         settings = settings_from(file, data_dir, None, sets)
         restored = run_steps("restoring", lambda planned: restore(settings, backup, Disk(), planned))
     except (SettingError, PropertiesError, BackupRefused) as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     except BackupError as error:
-        click.echo(f"lamina: {error}; nothing was restored", err=True)
+        warn(f"{error}; nothing was restored")
         return SOMETHING_WRONG
-    flags = [f"--config={file}"] if file is not None else []
-    flags += [f"--data-dir={restored.data_directory}"] if file is None or data_dir is not None else []
-    flags += [f"--set={text}" for text in sets]
-    flags += [f"--node-id={restored.manifest.node_id}"] if settings[NODE_ID] != restored.manifest.node_id else []
-    _print(restored, shlex.join(["lamina", "serve", *flags]), as_json)
+    given = restored.data_directory if file is None or data_dir is not None else None
+    node_id = restored.manifest.node_id if settings[NODE_ID] != restored.manifest.node_id else None
+    _print(restored, serve_line(file, given, node_id, None, sets), as_json)
     return FINE
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from lamina.cli.lock_holder import is_held
-from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.progress import Advance, bar
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.clocks import SYSTEM_CLOCKS
@@ -43,14 +43,15 @@ def command(directory: str, as_json: bool) -> int:
     try:
         verification = prepare(disk, _log_directory(directory), is_held)
     except NotALogDirectory as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     if verification.is_running:
-        click.echo("lamina: a broker is running on this directory: the end of its logs may look unfinished", err=True)
-    started = SYSTEM_CLOCKS.monotonic_seconds()
+        warn("a broker is running on this directory: the end of its logs may look unfinished")
+    clocks = SYSTEM_CLOCKS
+    started = clocks.monotonic_seconds()
     with bar("verifying") as advance:
         verify(disk, verification, _sum(advance, verification.total_bytes))
-    (_print_json if as_json else _print_table)(verification, SYSTEM_CLOCKS.monotonic_seconds() - started)
+    (_print_json if as_json else _print_table)(verification, clocks.monotonic_seconds() - started)
     return SOMETHING_WRONG if verification.findings.errors else FINE
 
 

@@ -6,7 +6,7 @@ import click
 
 from lamina.cli.options.admin import admin_options
 from lamina.cli.options.cluster import as_json_option
-from lamina.cli.outcome import FINE
+from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.printing.text import time_text
 from lamina.cli.usage import CommandGroup
@@ -84,7 +84,7 @@ def follow(listener: AdminListener, as_json: bool, who: str | None, stop: bool) 
     for one in answer["followed"]:
         click.echo(one)
     if not answer["followed"]:
-        click.echo("lamina: no requests are logged", err=True)
+        warn("no requests are logged")
     return FINE
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
 from lamina.client.properties import translate
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.peer.security_properties import is_security
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class Cluster:
         bootstrap_servers: str = DEFAULT_BOOTSTRAP_SERVERS,
         properties: Mapping[str, str] | None = None,
         warn: Callable[[str], None] = logger.warning,
+        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
+        self._clocks = clocks
         self.bootstrap_servers = bootstrap_servers
         self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
         self._security = {name: text for name, text in (properties or {}).items() if is_security(name)}
@@ -175,17 +177,17 @@ class Cluster:
     def _has_nobody(self) -> bool:
         """Whether all brokers are down: librdkafka tells it a moment after the failure of the last one."""
         assert self._admin is not None
-        deadline = SYSTEM_CLOCKS.monotonic_seconds() + _REFUSED_SECONDS
-        while not self._are_all_down and SYSTEM_CLOCKS.monotonic_seconds() < deadline:
+        deadline = self._clocks.monotonic_seconds() + _REFUSED_SECONDS
+        while not self._are_all_down and self._clocks.monotonic_seconds() < deadline:
             self._admin.poll(_POLL_SECONDS)
         return self._are_all_down
 
     def await_brokers(self, asked: "Sequence[tuple[int, Future[T]]]") -> None:
         """Until brokers have answered, or for so long that the others will not: a refusal is believed soon."""
         admin = self.admin()
-        began = SYSTEM_CLOCKS.monotonic_seconds()
+        began = self._clocks.monotonic_seconds()
         while waiting := [broker_id for broker_id, future in asked if not future.done()]:
-            waited = SYSTEM_CLOCKS.monotonic_seconds() - began
+            waited = self._clocks.monotonic_seconds() - began
             if waited > BROKER_SECONDS or (waited > _REFUSED_SECONDS and self._refusing.issuperset(waiting)):
                 return
             admin.poll(_POLL_SECONDS)
@@ -222,13 +224,13 @@ class Cluster:
     def _await(self, future: "Future[T]", down_seconds: float, seconds: float) -> None:
         """Until it is done or ``seconds`` are over; gives up when all brokers stay down."""
         assert self._admin is not None
-        began = SYSTEM_CLOCKS.monotonic_seconds()
+        began = self._clocks.monotonic_seconds()
         down_since: float | None = None
-        while not future.done() and SYSTEM_CLOCKS.monotonic_seconds() - began < seconds:
+        while not future.done() and self._clocks.monotonic_seconds() - began < seconds:
             self._admin.poll(_POLL_SECONDS)
             if self._are_all_down:
-                down_since = down_since or SYSTEM_CLOCKS.monotonic_seconds()
-                if SYSTEM_CLOCKS.monotonic_seconds() - down_since > down_seconds:
+                down_since = down_since or self._clocks.monotonic_seconds()
+                if self._clocks.monotonic_seconds() - down_since > down_seconds:
                     raise self.unreachable()
 
     def unreachable(self) -> Unreachable:

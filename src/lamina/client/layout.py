@@ -8,22 +8,20 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
+from lamina.client.log_directories import ask_directories
 from lamina.errors import KafkaError
-from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
-from lamina.peer.target import Broker, Controller
+from lamina.peer.routes import metadata_call
+from lamina.peer.target import Controller
+from lamina.peer.view import NO_LEADER
 from lamina.planning.copying import SizesByBroker
 from lamina.planning.moves import Replicas
 from lamina.topic_partition import TopicPartition
-from lamina.wire.api_keys import DESCRIBE_LOG_DIRS, METADATA
 
-_METADATA_VERSIONS = range(7, 14)
-_DESCRIBE_LOG_DIRS_VERSIONS = range(1, 5)
 _ANSWER_SECONDS = 5.0
-_NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +52,13 @@ def find_layout(cluster: Cluster) -> Layout:
 
 async def ask_layout(peers: ClusterClient) -> Layout:
     # The controller is the first to know what it has changed.
-    told = await peers.request(
-        Controller(),
-        MessageCall(
-            METADATA,
-            _METADATA_VERSIONS,
-            topics=None,
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        ),
-    )
+    told = await peers.request(Controller(), metadata_call(None))
     return Layout(
         {int(broker.node_id): broker.rack for broker in told.brokers},
         {
             (str(topic.name), int(one.partition_index)): Placed(
                 tuple(map(int, one.replica_nodes)),
-                None if one.leader_id == _NO_LEADER else int(one.leader_id),
+                None if one.leader_id == NO_LEADER else int(one.leader_id),
                 frozenset(map(int, one.isr_nodes)),
             )
             for topic in told.topics
@@ -99,21 +87,9 @@ async def ask_sizes(peers: ClusterClient, layout: Layout, keys: Collection[Topic
 async def _sizes_on(
     peers: ClusterClient, broker_id: int, keys: Collection[TopicPartition]
 ) -> dict[tuple[int, TopicPartition], int]:
-    indexes: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, index in keys:
-        indexes[topic].append(index)
-    asked = [{"topic": topic, "partitions": of_topic} for topic, of_topic in indexes.items()]
-    call = MessageCall(DESCRIBE_LOG_DIRS, _DESCRIBE_LOG_DIRS_VERSIONS, topics=asked)
-    told: Any
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
-            told = await peers.request(Broker(broker_id), call)
-    except (KafkaError, TimeoutError):
+            described = await ask_directories(peers, broker_id, keys)
+    except (ClientError, KafkaError, TimeoutError):
         return {}
-    return {
-        (broker_id, (str(topic.name), int(one.partition_index))): int(one.partition_size)
-        for directory in told.results
-        for topic in directory.topics
-        for one in topic.partitions
-        if not one.is_future_key
-    }
+    return {(broker_id, key): log.size_bytes for key, log in described.logs.items()}

@@ -4,7 +4,6 @@ Owns the requests. Must not know any command, nor how long somebody waits.
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,7 @@ from lamina.errors import error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, by_topic
 from lamina.wire.api_keys import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 
 _ALTER_VERSIONS = range(1, 3)
@@ -47,7 +46,7 @@ class LogDirectories:
         self._broker_id = broker_id
 
     def described(self, partitions: Collection[TopicPartition]) -> Described:
-        return self._cluster.ask(lambda peers: _described(peers, self._broker_id, partitions))
+        return self._cluster.ask(lambda peers: ask_directories(peers, self._broker_id, partitions))
 
     def move(self, partitions: Collection[TopicPartition], path: str) -> dict[TopicPartition, ClientError]:
         """Begin to move them there. Returns why some are not moved."""
@@ -57,15 +56,16 @@ class LogDirectories:
         """Ask again and again until it is over."""
 
         async def watch(peers: ClusterClient) -> Described:
-            while not is_over(described := await _described(peers, self._broker_id, partitions)):
+            while not is_over(described := await ask_directories(peers, self._broker_id, partitions)):
                 await asyncio.sleep(_POLL_SECONDS)
             return described
 
         return self._cluster.ask(watch)
 
 
-async def _described(peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition]) -> Described:
-    topics = [{"topic": topic, "partitions": indexes} for topic, indexes in _by_topic(partitions).items()]
+async def ask_directories(peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition]) -> Described:
+    """What a broker has of some partitions. Raises :class:`ClientError` where it does not tell, or `KafkaError`."""
+    topics = [{"topic": topic, "partitions": indexes} for topic, indexes in by_topic(partitions).items()]
     response = await peers.request(Broker(broker_id), MessageCall(DESCRIBE_LOG_DIRS, _DESCRIBE_VERSIONS, topics=topics))
     _check(getattr(response, "error_code", 0), f"broker {broker_id} does not tell its log directories")
     logs: dict[TopicPartition, Log] = {}
@@ -81,7 +81,7 @@ async def _described(peers: ClusterClient, broker_id: int, partitions: Collectio
 async def _move(
     peers: ClusterClient, broker_id: int, partitions: Collection[TopicPartition], path: str
 ) -> dict[TopicPartition, ClientError]:
-    topics = [{"name": topic, "partitions": indexes} for topic, indexes in _by_topic(partitions).items()]
+    topics = [{"name": topic, "partitions": indexes} for topic, indexes in by_topic(partitions).items()]
     call = MessageCall(ALTER_REPLICA_LOG_DIRS, _ALTER_VERSIONS, dirs=[{"path": path, "topics": topics}])
     response = await peers.send_once(Broker(broker_id), call)
     refused: dict[TopicPartition, ClientError] = {}
@@ -90,13 +90,6 @@ async def _move(
             if one.error_code:
                 refused[topic.topic_name, int(one.partition_index)] = _sentence(one.error_code, broker_id)
     return refused
-
-
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, list[int]]:
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, index in partitions:
-        found[topic].append(index)
-    return found
 
 
 def _check(code: Any, sentence: str) -> None:

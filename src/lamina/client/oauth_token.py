@@ -9,26 +9,26 @@ from base64 import urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable
 
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.peer.sasl import read_token
 
 _UNKNOWN_SECONDS = 300
 """How long a token is used that does not say how long it is valid."""
 
 
-def token_callback(path: str) -> Callable[[str], tuple[str, float]]:
+def token_callback(path: str, clocks: Clocks = SYSTEM_CLOCKS) -> Callable[[str], tuple[str, float]]:
     """Gives the token of now, and when it ends in seconds since 1970; the file is read each time."""
 
     def current(_config: str) -> tuple[str, float]:
         token = read_token(path)
-        return token, _end_of(token)
+        return token, _end_of(token, clocks)
 
     return current
 
 
-def _end_of(token: str) -> float:
+def _end_of(token: str, clocks: Clocks) -> float:
     try:
         claims = token.split(".")[1]
         return float(json.loads(urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"])
     except (Base64Error, IndexError, KeyError, TypeError, ValueError):
-        return SYSTEM_CLOCKS.now_ms() / 1000 + _UNKNOWN_SECONDS
+        return clocks.now_ms() / 1000 + _UNKNOWN_SECONDS

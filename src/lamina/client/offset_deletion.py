@@ -10,6 +10,7 @@ from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Refused
 from lamina.peer.call import MessageCall
 from lamina.peer.target import Coordinator, CoordinatorType
+from lamina.topic_partition import TopicPartition, by_topic
 from lamina.wire.api_keys import OFFSET_DELETE
 
 if TYPE_CHECKING:
@@ -20,15 +21,12 @@ _OFFSET_DELETE_VERSIONS = range(1)
 
 
 def delete_offsets(
-    cluster: Cluster, group: str, partitions: Iterable[tuple[str, int]]
-) -> Mapping[tuple[str, int], ClientError | None]:
+    cluster: Cluster, group: str, partitions: Iterable[TopicPartition]
+) -> Mapping[TopicPartition, ClientError | None]:
     """What became of each partition; raises Refused when the group itself refuses."""
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
     topics = [
         {"name": name, "partitions": [{"partition_index": number} for number in numbers]}
-        for name, numbers in by_topic.items()
+        for name, numbers in by_topic(partitions).items()
     ]
     call = MessageCall(OFFSET_DELETE, _OFFSET_DELETE_VERSIONS, group_id=group, topics=topics)
     coordinator = Coordinator(CoordinatorType.GROUP, group)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, sentence
 from lamina.client.partition_range import PartitionRange
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message
@@ -36,7 +36,9 @@ class Reader:
         read_committed: bool,
         follow: bool,
         silence_seconds: float,
+        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
+        self._clocks = clocks
         self.ranges = ranges
         self._cluster = cluster
         self._topic = topic
@@ -82,7 +84,7 @@ class Reader:
         """The records that were returned have been processed."""
 
     def _until_done(self, is_stopped: Callable[[], bool]) -> Iterator[list["Message"]]:
-        heard = self._looked = SYSTEM_CLOCKS.monotonic_seconds()
+        heard = self._looked = self._clocks.monotonic_seconds()
         while not self._is_at_end() and self._left != 0 and not is_stopped():
             first = self._consumer.poll(_POLL_SECONDS)
             if first is None:
@@ -92,7 +94,7 @@ class Reader:
             taken = self._take(self._next_batch(first))
             if taken:
                 self._cluster.forget_errors()
-            heard = SYSTEM_CLOCKS.monotonic_seconds()
+            heard = self._clocks.monotonic_seconds()
             yield taken
             self._given_out()
             if self._failure is not None:
@@ -157,7 +159,7 @@ class Reader:
 
     def _bear_silence(self, heard: float) -> float:
         """When something was last heard; raises when that is too long ago, or the topic is gone."""
-        now = SYSTEM_CLOCKS.monotonic_seconds()
+        now = self._clocks.monotonic_seconds()
         is_too_long = now - heard > self._silence_seconds
         if self._cluster.has_errors or now - self._looked > _LOOK_SECONDS:
             if not self._is_answered():
@@ -167,7 +169,7 @@ class Reader:
             self._cluster.forget_errors()
             self._looked = now
         if self._follow:
-            return SYSTEM_CLOCKS.monotonic_seconds()
+            return self._clocks.monotonic_seconds()
         if is_too_long:
             raise ClientError(
                 f"nothing came for {self._silence_seconds:g} s from {self._awaited()}; look at the broker's log, "

@@ -14,16 +14,13 @@ from typing import Any, Protocol
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.errors import KafkaError
-from lamina.peer.call import Call, MessageCall
+from lamina.peer.call import Call
+from lamina.peer.listing import DEBUGGING_CONSUMER, LATEST, list_many, offsets_listed
 from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Broker, Target
 from lamina.topic_partition import TopicPartition
-from lamina.wire.api_keys import LIST_OFFSETS
+from lamina.wire.fetch_request import READ_UNCOMMITTED
 
-_LIST_OFFSETS_VERSIONS = range(4, 10)
-_DEBUGGING_CONSUMER = -2
-_LATEST = -1
-_NO_EPOCH = -1
 _ANSWER_SECONDS = 2.0
 
 
@@ -67,27 +64,13 @@ async def ask_replicas(client: Asked, topics: Sequence[str], silent: Collection[
 
 async def _ends(client: Asked, broker_id: int, keys: Iterable[TopicPartition]) -> tuple[int, dict[TopicPartition, int]]:
     """Where a broker's replicas end, as far as it tells."""
-    asked: defaultdict[str, list[dict[str, int]]] = defaultdict(list)
-    for topic, index in keys:
-        asked[topic].append({"partition_index": index, "current_leader_epoch": _NO_EPOCH, "timestamp": _LATEST})
-    call = MessageCall(
-        LIST_OFFSETS,
-        _LIST_OFFSETS_VERSIONS,
-        replica_id=_DEBUGGING_CONSUMER,
-        isolation_level=0,
-        topics=[{"name": topic, "partitions": partitions} for topic, partitions in asked.items()],
-    )
+    call = list_many(dict.fromkeys(keys, LATEST), READ_UNCOMMITTED, DEBUGGING_CONSUMER)
     try:
         async with asyncio.timeout(_ANSWER_SECONDS):
             told = await client.request(Broker(broker_id), call)
     except (KafkaError, TimeoutError):
         return broker_id, {}
-    return broker_id, {
-        (str(topic.name), int(one.partition_index)): int(one.offset)
-        for topic in told.topics
-        for one in topic.partitions
-        if not one.error_code
-    }
+    return broker_id, offsets_listed(told)
 
 
 def _lags(leader: int, key: TopicPartition, ends: Mapping[int, Mapping[TopicPartition, int]]) -> dict[int, int]:

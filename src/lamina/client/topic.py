@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lamina.client.cluster import BROKER_SECONDS, LEADER_AWAY, REQUEST_SECONDS, UNANSWERED, answer_of
 from lamina.client.errors import ClientError, Refused, sentence
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -84,7 +84,16 @@ def rules_of(admin: "AdminClient", name: str) -> Rules:
 class Offsets:
     """Where the logs of some partitions begin and end; every question is one request to each broker."""
 
-    def __init__(self, admin: "AdminClient", topic: str, partitions: Collection[int], *, read_committed: bool) -> None:
+    def __init__(
+        self,
+        admin: "AdminClient",
+        topic: str,
+        partitions: Collection[int],
+        *,
+        read_committed: bool,
+        clocks: Clocks = SYSTEM_CLOCKS,
+    ) -> None:
+        self._clocks = clocks
         self._admin = admin
         self._topic = topic
         self._partitions = partitions
@@ -116,9 +125,9 @@ class Offsets:
         if not asked:
             return {}
         found: dict[int, int] = {}
-        began = SYSTEM_CLOCKS.monotonic_seconds()
+        began = self._clocks.monotonic_seconds()
         # A leader that died is the leader until its session ends: whoever leads by then is asked.
-        while asked and SYSTEM_CLOCKS.monotonic_seconds() - began < REQUEST_SECONDS:
+        while asked and self._clocks.monotonic_seconds() - began < REQUEST_SECONDS:
             answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=BROKER_SECONDS)
             found |= {tp.partition: offset for tp, future in answers.items() if (offset := _offset(future)) is not None}
             asked = {tp: spec for tp in asked if tp.partition not in found}

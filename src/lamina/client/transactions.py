@@ -15,7 +15,7 @@ from lamina.errors import ErrorCode, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.target import Broker, Coordinator, CoordinatorType, Leader
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, by_topic
 from lamina.wire.api_keys import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS, WRITE_TXN_MARKERS
 
 _MARKERS_VERSIONS = range(1, 2)
@@ -179,12 +179,12 @@ async def _known(peers: ClusterClient, producer_ids: Collection[int]) -> tuple[d
 
 
 async def _open_in(peers: ClusterClient, partitions: Mapping[TopicPartition, int]) -> list[OpenTransaction]:
-    by_leader: dict[int, dict[str, list[int]]] = {}
-    for (topic, index), leader in sorted(partitions.items()):
-        by_leader.setdefault(leader, {}).setdefault(topic, []).append(index)
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for key, leader in sorted(partitions.items()):
+        by_leader.setdefault(leader, []).append(key)
     found: list[OpenTransaction] = []
     for leader in sorted(by_leader.keys() & (await peers.brokers()).keys()):
-        topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_leader[leader].items()]
+        topics = [{"name": name, "partition_indexes": indexes} for name, indexes in by_topic(by_leader[leader]).items()]
         answer = await peers.request(Broker(leader), MessageCall(DESCRIBE_PRODUCERS, _FIRST_VERSION, topics=topics))
         found += [open_one for topic in answer.topics for open_one in _open(topic)]
     return found

@@ -6,7 +6,6 @@ goes on, and keeps its directory. Must not know what brokers keep in it.
 """
 
 import os
-import socket
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.guarded_process import start_guarded
 from lamina.cluster.ports import HOST, is_free
+from lamina.store.ensemble_health import says_it_is_well
 
 INSTALL = 'pip install "lamina[cluster,spark]"'
 START_TIMEOUT_SECONDS = 30
@@ -145,9 +145,7 @@ class ZooKeeperServer:
 def is_answering(port: int, timeout_seconds: float = 1) -> bool:
     """Whether a ZooKeeper on this machine says that it is well."""
     try:
-        with socket.create_connection((HOST, port), timeout_seconds) as connection:
-            connection.sendall(b"ruok")
-            return connection.recv(4) == b"imok"
+        return says_it_is_well(HOST, port, timeout_seconds)
     except OSError:
         return False
 

@@ -19,7 +19,7 @@ from lamina.errors import (
 from lamina.image.changes import set_partitions
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER, Partition
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 class ElectionType(IntEnum):
@@ -79,21 +79,21 @@ def balance_leaders(
 def _elect_preferred(image: Image, key: TopicPartition, partition: Partition) -> Partition:
     preferred = partition.replicas[0]
     if partition.leader == preferred:
-        raise ElectionNotNeeded(f"{key[0]}-{key[1]} is led by broker {preferred} already, which is its preferred one")
+        raise ElectionNotNeeded(f"{name_of(key)} is led by broker {preferred} already, which is its preferred one")
     if not _can_preferred_lead(image, key, partition):
-        raise PreferredLeaderNotAvailable(f"broker {preferred} is not in sync with {key[0]}-{key[1]} or not online")
+        raise PreferredLeaderNotAvailable(f"broker {preferred} is not in sync with {name_of(key)} or not online")
     return lead(partition, preferred, partition.isr)
 
 
 def _elect_unclean(image: Image, key: TopicPartition, partition: Partition, facts: ElectionFacts) -> Partition:
     if partition.leader != NO_LEADER:
-        raise ElectionNotNeeded(f"{key[0]}-{key[1]} has a leader, broker {partition.leader}")
+        raise ElectionNotNeeded(f"{name_of(key)} has a leader, broker {partition.leader}")
     elected = elect(image, key, partition, replace(facts, overdue=facts.overdue | {key}))
     if elected.leader != NO_LEADER:
         return elected
     unclean = elect_uncleanly(image, key, partition) if partition.isr else None
     if unclean is None:
-        raise EligibleLeadersNotAvailable(f"no replica of {key[0]}-{key[1]} that has its records is online")
+        raise EligibleLeadersNotAvailable(f"no replica of {name_of(key)} that has its records is online")
     return unclean
 
 

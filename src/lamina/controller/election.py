@@ -30,6 +30,8 @@ class ElectionFacts:
     """By partition, how far the logs of brokers reach that started after an unclean stop."""
     overdue: frozenset[TopicPartition] = frozenset()
     """Partitions whose absent in-sync members are not waited for any longer."""
+    silent: frozenset[int] = frozenset()
+    """Brokers that may be dead, as it seems now: one of them begins to lead only where no other can."""
     is_unclean_enabled: bool = False
     """The broker's own ``unclean.leader.election.enable``, where nothing is set at run time."""
 
@@ -67,11 +69,11 @@ def elect(image: Image, key: TopicPartition, partition: Partition, facts: Electi
         return _begin(image, key, partition)
     members = _Members.of(image, key, partition, facts)
     if members.good:
-        return lead(partition, _first(partition, members.good), members.good)
+        return lead(partition, _first(partition, members.good, facts.silent), members.good)
     if members.is_leader_draining:
         return lead(partition, partition.leader, (partition.leader,))
     if members.suspect and (key in facts.overdue or not members.has_absent):
-        return _lead_furthest(partition, members.suspect, facts.ends[key])
+        return _lead_furthest(partition, members.suspect, facts.ends[key], facts.silent)
     if not members.suspect and _is_unclean_enabled(image, key, facts):
         return elect_uncleanly(image, key, partition) or lead(partition, NO_LEADER, partition.isr)
     return lead(partition, NO_LEADER, partition.isr)
@@ -147,21 +149,24 @@ def _begin(image: Image, key: TopicPartition, partition: Partition) -> Partition
     return replace(partition, leader=begun.leader, leader_epoch=begun.leader_epoch, isr=begun.isr)
 
 
-def _first(partition: Partition, candidates: Sequence[int]) -> int:
-    """The leader if it is one of them, else the first in the order of the assignment."""
+def _first(partition: Partition, candidates: Sequence[int], silent: Set[int]) -> int:
+    """The leader if it is one of them, else the first in the order of the assignment that is not silent."""
     if partition.leader in candidates:
         return partition.leader
-    return next(broker_id for broker_id in partition.replicas if broker_id in candidates)
+    likely = [broker_id for broker_id in candidates if broker_id not in silent] or candidates
+    return next(broker_id for broker_id in partition.replicas if broker_id in likely)
 
 
-def _lead_furthest(partition: Partition, suspect: Sequence[int], ends: Mapping[int, LogEnd]) -> Partition:
+def _lead_furthest(
+    partition: Partition, suspect: Sequence[int], ends: Mapping[int, LogEnd], silent: Set[int]
+) -> Partition:
     """Equal ends are equal logs: those members stay in sync, shorter ones copy what they lack first.
 
     Always in a new epoch: what the leader had lost and what it appends instead must not look alike.
     """
     furthest = max(ends[broker_id] for broker_id in suspect)
     equal = tuple(broker_id for broker_id in suspect if ends[broker_id] == furthest)
-    leader = _first(partition, equal)
+    leader = _first(partition, equal, silent)
     return partition.led_by(leader, equal)
 
 

@@ -14,7 +14,7 @@ from lamina.errors import InvalidReplicaAssignment, NoReassignmentInProgress
 from lamina.image.assignments import check_reassignment
 from lamina.image.image import Image
 from lamina.image.topic import NO_LEADER, Partition
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 def reassign(
@@ -45,7 +45,7 @@ def cancel(image: Image, key: TopicPartition, facts: ElectionFacts) -> Partition
     """The partition with the replicas that it had before its reassignment, perhaps in another order."""
     partition = image.partition(*key)
     if not partition.is_reassigning:
-        raise NoReassignmentInProgress(f"{key[0]}-{key[1]} is not being reassigned")
+        raise NoReassignmentInProgress(f"{name_of(key)} is not being reassigned")
     before = replace(partition, replicas=partition.origin, adding=(), removing=())
     return _without_dropped(image, key, partition, before, facts)
 
@@ -85,6 +85,6 @@ def _without_dropped(
     left = elect(image, key, replace(new, isr=isr or old.isr), facts)
     if not isr and left.leader in (NO_LEADER, *old.isr):
         raise InvalidReplicaAssignment(
-            f"of {key[0]}-{key[1]} only replicas are in sync that would go: {list(old.isr)} of {list(old.replicas)}"
+            f"of {name_of(key)} only replicas are in sync that would go: {list(old.isr)} of {list(old.replicas)}"
         )
     return left if left.leader_epoch > old.leader_epoch else left.led_by(left.leader, left.isr)

@@ -18,7 +18,7 @@ class MemberSubscription(NamedTuple):
     instance_id: str | None
     rack_id: str | None
     assigned: TopicIdPartitions
-    """What the member shall have until now."""
+    """What the target assignment before this one gives the member."""
 
 
 Assignor = Callable[[Mapping[str, MemberSubscription], Mapping[bytes, int]], Mapping[str, TopicIdPartitions]]

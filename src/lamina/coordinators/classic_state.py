@@ -30,7 +30,7 @@ class State(StrEnum):
 
 @dataclass(slots=True)
 class InitialRebalance:
-    """The group was empty: members that join soon shall be part of its first generation."""
+    """The group was empty: members that join soon become part of its first generation."""
 
     remaining_ms: int
     """How much longer the group may wait for others, beyond the timer that runs."""

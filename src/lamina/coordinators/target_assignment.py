@@ -1,4 +1,4 @@
-"""The target assignment: what each member of a consumer group shall have at the group's epoch.
+"""The target assignment: which partitions each member of a consumer group is to get at the group's epoch.
 
 Owns what it is computed from, which assignor computes it, and the hash that shows when it is out of date: it changes
 when a subscribed topic was made, deleted or given partitions (KIP-1101). The hash is Lamina's own: a group that another

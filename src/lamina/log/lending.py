@@ -17,7 +17,7 @@ from lamina.log.segment import LOG, Segment
 from lamina.log.transaction_index import AbortedTransaction
 
 
-class Stretch(NamedTuple):
+class LentRange(NamedTuple):
     """Whole batches of one segment."""
 
     segment: Segment
@@ -26,8 +26,8 @@ class Stretch(NamedTuple):
     end_position: int
 
 
-class Stretches(NamedTuple):
-    found: list[Stretch]
+class LentRanges(NamedTuple):
+    found: list[LentRange]
     end_offset: int
     """Up to there, the log has no other batches than these."""
     aborted: list[AbortedTransaction]
@@ -42,7 +42,7 @@ class LentFile(NamedTuple):
     """Which file it is, on whichever machine the folder is seen."""
 
 
-def find_stretches(log: PartitionLog, start: int, end: int, bound: int, most: int) -> Stretches:
+def find_ranges(log: PartitionLog, start: int, end: int, bound: int, most: int) -> LentRanges:
     """Where the batches of ``[start, end)`` are, and all that follow them in the same segments, below ``bound``.
 
     At most so many segments. Raises OFFSET_OUT_OF_RANGE, or KAFKA_STORAGE_ERROR.
@@ -54,39 +54,39 @@ def find_stretches(log: PartitionLog, start: int, end: int, bound: int, most: in
         )
     end = min(end, bound)
     if start >= end:
-        return Stretches([], start, [])
+        return LentRanges([], start, [])
     segments = log.segments.between(start, end)[:most]
     following = log.segments.between(segments[-1].base_offset + 1, bound)
     until = next((one.base_offset for one in following if one is not segments[-1]), bound)
     try:
-        stretches = [_stretch(segment, start, until) for segment in segments]
-        found = [one for one in stretches if one.start_position < one.end_position]
-        return Stretches(found, until, log.segments.aborted_between(start, until) if found else [])
+        ranges = [_range_in(segment, start, until) for segment in segments]
+        found = [one for one in ranges if one.start_position < one.end_position]
+        return LentRanges(found, until, log.segments.aborted_between(start, until) if found else [])
     except OSError as error:
         raise log.fail(error) from error
 
 
-def _stretch(segment: Segment, start: int, until: int) -> Stretch:
+def _range_in(segment: Segment, start: int, until: int) -> LentRange:
     start_position = 0
     if start > segment.base_offset:
         first = find(segment, start)
         start_position = segment.size_bytes if first is None else first[0]
-    return Stretch(segment, segment.path(), start_position, position_of(segment, until))
+    return LentRange(segment, segment.path(), start_position, position_of(segment, until))
 
 
-def are_unchanged(log: PartitionLog, stretches: Stretches) -> bool:
+def are_unchanged(log: PartitionLog, ranges: LentRanges) -> bool:
     """Whether links that were made by the names of these segments lead to them.
 
     A segment is out of the log before its names change.
     """
-    return not log.is_truncating and all(one.segment in log.segments for one in stretches.found)
+    return not log.is_truncating and all(one.segment in log.segments for one in ranges.found)
 
 
-def link_files(disk: Disk, folder: str, stretches: Stretches) -> list[LentFile]:
+def link_files(disk: Disk, folder: str, ranges: LentRanges) -> list[LentFile]:
     """Give the files second names in a new folder. May run on any thread; raises OSError, and then leaves nothing."""
     disk.make_dir(folder)
     try:
-        for one in stretches.found:
+        for one in ranges.found:
             disk.link(one.path, f"{folder}/{_name(one)}")
         inodes = {entry.name: entry.inode for entry in disk.scan(folder)}
     except OSError:
@@ -94,12 +94,12 @@ def link_files(disk: Disk, folder: str, stretches: Stretches) -> list[LentFile]:
         raise
     return [
         LentFile(one.segment.base_offset, one.start_position, one.end_position, inodes[_name(one)])
-        for one in stretches.found
+        for one in ranges.found
     ]
 
 
-def _name(stretch: Stretch) -> str:
-    return f"{stretch.segment.base_offset:020d}{LOG}"
+def _name(one: LentRange) -> str:
+    return f"{one.segment.base_offset:020d}{LOG}"
 
 
 def held_bytes(disk: Disk, folder: str) -> int:

@@ -38,7 +38,7 @@ class Extent(NamedTuple):
 
 
 class Segment:
-    """A stretch of the log that begins at ``base_offset``; ``next_offset`` is where the next batch would go."""
+    """The part of a log that begins at ``base_offset``; ``next_offset`` is where the next batch would go."""
 
     __slots__ = (
         "_disk",
@@ -72,8 +72,8 @@ class Segment:
         self._shape = shape
         self._indexes: IndexPair | None = None
         self._is_preallocated = False
-        self._first_timestamp = NO_TIMESTAMP
-        """The max timestamp of its first batch, where it was counted or asked for."""
+        self._first_timestamp: int | None = None
+        """The max timestamp of its first batch, which may have none; ``None`` until it was counted or asked for."""
         self._writer: File | None = None
         self._reader: File | None = None
         self._rebuild: IndexRebuild | None = None
@@ -222,7 +222,9 @@ class Segment:
 
     def first_timestamp(self) -> int:
         """The max timestamp of its first batch: what rolling by time goes by. Reads the file once."""
-        if self._first_timestamp < 0 and self.size_bytes >= HEADER_BYTES:
+        if self._first_timestamp is None:
+            if self.size_bytes < HEADER_BYTES:
+                return NO_TIMESTAMP
             with self.lease(0, HEADER_BYTES) as lease:
                 self._first_timestamp = read_header(lease.read()).max_timestamp
         return self._first_timestamp
@@ -399,7 +401,7 @@ class Segment:
     def forget_tail(self) -> None:
         """What is left in a file that was cut is for the caller to count again."""
         self.next_offset = self.base_offset
-        self._first_timestamp = NO_TIMESTAMP
+        self._first_timestamp = None
 
     def cut_file(self) -> None:
         """Cut the file to the batches that were counted: what recovery does behind a bad batch."""

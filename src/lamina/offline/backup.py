@@ -21,7 +21,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
 from lamina import __version__
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.changes import remove_topic
 from lamina.image.image import Image
 from lamina.log.backup import MANIFEST
@@ -73,6 +73,7 @@ class Circumstances:
     """Before something that moved is tried again."""
     planned: Callable[[int], None]
     """Told how many bytes the steps will have behind them in the end."""
+    clocks: Clocks = SYSTEM_CLOCKS
 
 
 def take_backup(
@@ -112,7 +113,7 @@ class _Taking:
         self._unknown: list[str] = []
 
     def run(self) -> Generator[Step, None, Backup]:
-        started_ms = SYSTEM_CLOCKS.now_ms()
+        started_ms = self._circumstances.clocks.now_ms()
         copy = f"{self._target}{PARTIAL}/{METADATA_DB}"
         copy_store(f"{self._data_directory}/{METADATA_DB}", copy)
         yield Step("metadata", copy)
@@ -246,7 +247,7 @@ class _Taking:
             image.cluster_id,
             node_id,
             started_ms,
-            SYSTEM_CLOCKS.now_ms(),
+            self._circumstances.clocks.now_ms(),
             is_clean,
             broker_epoch,
             directory_ids,

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lamina import __version__
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.errors import KafkaError, OffsetOutOfRange, RequestTimedOut
 from lamina.image.features import SUPPORTED, why_unsupported
 from lamina.image.image import ConfigResource, Image, ResourceType
@@ -80,14 +80,19 @@ class ClusterBackup:
 
 
 async def take_cluster_backup(
-    peers: ClusterClient, store: ClusterStore, target: str, disk: Disk, advance: Advance
+    peers: ClusterClient,
+    store: ClusterStore,
+    target: str,
+    disk: Disk,
+    advance: Advance,
+    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> ClusterBackup:
     """Make the backup. Raises :class:`BackupError`; what is then left of it was removed."""
     target = disk.absolute(target)
     check_target(disk, target)
     with claimed(disk, target) as claim:
         try:
-            backup = await _Taking(peers, store, target, disk, advance).run()
+            backup = await _Taking(peers, store, target, disk, advance, clocks).run()
         except StoreError as error:
             raise BackupError(str(error)) from error
         claim.complete()
@@ -97,7 +102,16 @@ async def take_cluster_backup(
 class _Taking:
     """A backup under way."""
 
-    def __init__(self, peers: ClusterClient, store: ClusterStore, target: str, disk: Disk, advance: Advance) -> None:
+    def __init__(
+        self,
+        peers: ClusterClient,
+        store: ClusterStore,
+        target: str,
+        disk: Disk,
+        advance: Advance,
+        clocks: Clocks,
+    ) -> None:
+        self._clocks = clocks
         self._peers = peers
         self._store = store
         self._target = target
@@ -110,7 +124,7 @@ class _Taking:
         self._cleaned: frozenset[str] = frozenset()
 
     async def run(self) -> ClusterBackup:
-        started_ms = SYSTEM_CLOCKS.now_ms()
+        started_ms = self._clocks.now_ms()
         image = self._read_metadata()
         await self._check_brokers(image.cluster_id)
         self._copier.make_dir(LOGS)
@@ -274,7 +288,7 @@ class _Taking:
             kept.cluster_id,
             _NOBODY,
             started_ms,
-            SYSTEM_CLOCKS.now_ms(),
+            self._clocks.now_ms(),
             False,
             NO_BROKER_EPOCH,
             [],

@@ -19,7 +19,7 @@ from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.failures import NotEnoughFreeSpace
 from lamina.cleaning.gather import PassLimits, PassRange, discard, prepare, take
 from lamina.cleaning.install import Refused, installing
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.compaction.eligibility import Cleanable
 from lamina.errors import StorageError
 from lamina.image.image import ConfigResource, ResourceType
@@ -78,14 +78,14 @@ class _Opened:
     """Whether other brokers have replicas, so that only what is below the high watermark is committed."""
 
 
-def compact_directory(path: str, wish: Wish, clean: Clean) -> Iterator[Result]:
+def compact_directory(path: str, wish: Wish, clean: Clean, clocks: Clocks = SYSTEM_CLOCKS) -> Iterator[Result]:
     """One result for each partition, as it is done."""
     path = os.path.realpath(path)
     with _open(path, wish) as opened:
         for directory in opened.directories:
             for key in directory.partitions():
                 if key[0] in opened.configs and wish.partition in (None, key[1]):
-                    yield _compact(directory, key, opened, wish, clean)
+                    yield _compact(directory, key, opened, wish, clean, clocks.now_ms())
 
 
 @contextmanager
@@ -173,8 +173,9 @@ def _check_names(wish: Wish, known: set[TopicPartition], path: str) -> None:
         )
 
 
-def _compact(directory: LogDirectory, key: TopicPartition, opened: _Opened, wish: Wish, clean: Clean) -> Result:
-    now_ms = SYSTEM_CLOCKS.now_ms()
+def _compact(
+    directory: LogDirectory, key: TopicPartition, opened: _Opened, wish: Wish, clean: Clean, now_ms: int
+) -> Result:
     log = directory.logs.get(key) or directory.open_partition(*key, opened.configs[key[0]], now_ms)
     if wish.roll and not wish.dry_run and log.segments.active.size_bytes:
         log.roll(now_ms)

@@ -11,7 +11,9 @@
   long to wait before the next attempt. Both pure. `target`: which broker a request is for, by its role.
 - `connection_pool`: those that are open, by address. `routes`: who has a role, and the connection there.
 - `cluster`: all of this as one object: `ClusterClient.request`, `fetch`, `produce`, `list_offset`.
-- `fetching`, `producing`, `listing`: the calls on raw batches and offsets.
+- `fetching`, `producing`, `listing`, `lending`, `transacting`: the calls on raw batches, offsets, files that a leader
+  lends, and transactions. Pure.
+- `limits`: how long and how much a client waits for. `properties`: numbers among Kafka's client properties.
 
 Time is the running loop's and randomness is handed in, so that the owner of the loop controls this package. Must not
 know brokers' insides, Spark or librdkafka.

@@ -21,6 +21,11 @@ class ConnectionPool:
         self._limits = limits
         self._opened: dict[Address, asyncio.Task[Connection]] = {}
 
+    def is_connected(self, address: Address) -> bool:
+        """Whether a connection to it is open, as far as this end knows."""
+        opened = self._opened.get(address)
+        return opened is not None and opened.done() and _is_usable(opened)
+
     async def to(self, address: Address) -> Connection:
         """Raises `KafkaError` when it cannot be made."""
         opened = self._opened.get(address)
@@ -41,9 +46,8 @@ class ConnectionPool:
         """One that is there already, else the first that can be made. Raises the reasons of all as one error."""
         tried = list(dict.fromkeys(addresses))
         for address in tried:
-            opened = self._opened.get(address)
-            if opened is not None and opened.done() and _is_usable(opened):
-                return opened.result()
+            if self.is_connected(address):
+                return self._opened[address].result()
         errors: list[KafkaError] = []
         for address in tried:
             try:

@@ -169,13 +169,13 @@ class Routes:
             raise error
 
 
-def metadata_call(topics: Sequence[str]) -> MessageCall:
-    """Asks for brokers, controller and these topics, and makes none."""
+def metadata_call(topics: Sequence[str] | None, *, creates_topics: bool = False) -> MessageCall:
+    """Asks for brokers, controller and these topics, or all of them; topics that do not exist may be created."""
     return MessageCall(
         METADATA,
         _METADATA_VERSIONS,
-        topics=[{"topic_id": None, "name": name} for name in topics],
-        allow_auto_topic_creation=False,
+        topics=None if topics is None else [{"topic_id": None, "name": name} for name in topics],
+        allow_auto_topic_creation=creates_topics,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )

@@ -16,7 +16,7 @@ from lamina.cleaning.contract import Plan, Seconds
 from lamina.cleaning.engine_messages import Answer, Failure, dump_line, failure_of, load_line
 from lamina.cleaning.header_scan import HeaderScan, SegmentVerdicts, judge_batches, scan_headers
 from lamina.cleaning.rewriting import Rewritten, rewrite_group
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.pipeline.shuffle import (
     FAILED,
     Packed,
@@ -51,9 +51,9 @@ class GroupDone(NamedTuple):
     seconds: float
 
 
-def clean_distributed(context: "SparkContext", plan: Plan, slots: int) -> Answer:
+def clean_distributed(context: "SparkContext", plan: Plan, slots: int, clocks: Clocks = SYSTEM_CLOCKS) -> Answer:
     """Carry out a plan; raises what Spark raises when a job fails."""
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     numbers = range(len(plan.segments))
     scans = context.parallelize(numbers, len(numbers)).map(partial(scan_segment_headers, plan)).collect()
     if failure := next((scan for scan in scans if isinstance(scan, Failure)), None):
@@ -62,12 +62,12 @@ def clean_distributed(context: "SparkContext", plan: Plan, slots: int) -> Answer
     groups = groups_to_rewrite(plan, verdicts)
     records = sum(each.record_count for each in verdicts)
     judged = Judged(plan, verdicts, groups, bucket_bits(records, plan.memory_limit_bytes, slots))
-    scanned = SYSTEM_CLOCKS.monotonic_seconds()
+    scanned = clocks.monotonic_seconds()
     done = _rewrite(context, judged)
     if failure := next((each for each in done if isinstance(each, Failure)), None):
         return failure
     finished = [each for each in done if isinstance(each, GroupDone)]
-    ended = SYSTEM_CLOCKS.monotonic_seconds()
+    ended = clocks.monotonic_seconds()
     rewriting = max((each.seconds for each in finished), default=0.0)
     return make_manifest(
         plan,
@@ -138,7 +138,7 @@ def reduce(shared: "Broadcast[Judged]", rows: Iterable[tuple[int, Packed]]) -> I
 
 
 def rewrite(
-    shared: "Broadcast[Judged]", place: int, rows: Iterable[tuple[int, Superseded]]
+    shared: "Broadcast[Judged]", place: int, rows: Iterable[tuple[int, Superseded]], clocks: Clocks = SYSTEM_CLOCKS
 ) -> Iterator[GroupDone | Failure]:
     plan, verdicts, groups, _ = shared.value
     gathered = gather_group((row for _, row in rows), groups[place], verdicts)
@@ -146,7 +146,7 @@ def rewrite(
         failed: Any = load_line(gathered.failure)
         yield failed
         return
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     masks = [gathered.masks.get(number, _NOTHING) for number in range(len(plan.segments))]
     try:
         with spending(plan, f"rewrite-{place}") as meter:
@@ -154,4 +154,4 @@ def rewrite(
     except Exception as error:
         yield failure_of(plan, error)
         return
-    yield GroupDone(written, gathered.keys, SYSTEM_CLOCKS.monotonic_seconds() - began)
+    yield GroupDone(written, gathered.keys, clocks.monotonic_seconds() - began)

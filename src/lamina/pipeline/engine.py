@@ -25,7 +25,7 @@ from lamina.cleaning.engine_messages import (
     load_order,
 )
 from lamina.cleaning.limits import lower_priority
-from lamina.clocks import SYSTEM_CLOCKS, pause
+from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 from lamina.pipeline.session import Session
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ _TIMES_OVER_THE_LOG = 3
 
 
 class Engine:
-    def __init__(self, orders: BinaryIO, out: BinaryIO) -> None:
+    def __init__(self, orders: BinaryIO, out: BinaryIO, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+        self._clocks = clocks
         self._orders = orders
         self._out = out
         self._saying = threading.Lock()
@@ -58,7 +59,7 @@ class Engine:
             match order:
                 case Start():
                     self._session = Session(
-                        order.master, {entry.name: entry.value for entry in order.conf}, order.directory
+                        order.master, {entry.name: entry.value for entry in order.conf}, order.directory, self._clocks
                     )
                     threading.Thread(target=self._start, args=(self._session,), daemon=True).start()
                 case Clean():
@@ -118,14 +119,14 @@ class Engine:
     def _watch(self, session: Session) -> None:
         """End when Spark has ended, and when a cluster gives no executor: no pass waits for ever."""
         waiting = threading.Event()
-        seen_at = SYSTEM_CLOCKS.monotonic_seconds()
+        seen_at = self._clocks.monotonic_seconds()
         while not waiting.wait(_WATCH_SECONDS):
             if not session.is_alive:
                 waiting.wait(_WATCH_SECONDS)  # A job that fails of it has a better reason.
                 self._give_up(f"Spark on {session.master} has ended")
             if not self._open or session.is_local or session.executors:
-                seen_at = SYSTEM_CLOCKS.monotonic_seconds()
-            elif SYSTEM_CLOCKS.monotonic_seconds() - seen_at > session.patience_seconds:
+                seen_at = self._clocks.monotonic_seconds()
+            elif self._clocks.monotonic_seconds() - seen_at > session.patience_seconds:
                 self._give_up(f"{session.master} has given no executor for {session.patience_seconds:.0f} s")
 
     def _take(self, plan: Plan) -> None:

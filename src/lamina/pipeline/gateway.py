@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lamina.clocks import SYSTEM_CLOCKS, pause
+from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 
 _OPENED = (
     "java.io",
@@ -164,14 +164,14 @@ def begin_java(command: list[str], temporary: str) -> JavaProcess:
     )
 
 
-def await_door(java: JavaProcess) -> Gateway:
+def await_door(java: JavaProcess, clocks: Clocks = SYSTEM_CLOCKS) -> Gateway:
     """Wait until Java is up; raises :class:`GatewayFailed`."""
     process, door = java.process, java.door
-    deadline = SYSTEM_CLOCKS.monotonic_seconds() + _START_SECONDS
+    deadline = clocks.monotonic_seconds() + _START_SECONDS
     while not os.path.exists(door):
         if (status := process.poll()) is not None:
             raise GatewayFailed(f"Java ended with status {status} before Spark was up: {java.last_words()}")
-        if SYSTEM_CLOCKS.monotonic_seconds() > deadline:
+        if clocks.monotonic_seconds() > deadline:
             raise GatewayFailed(f"Java was not up after {_START_SECONDS:.0f} s")
         pause(_LOOK_SECONDS)
     said = Path(door).read_bytes()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lamina
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.pipeline.class_archive import use_archive
 from lamina.pipeline.gateway import JavaProcess, await_door, begin_java, java_command, spark_home
 from lamina.pipeline.java import Java, find_java
@@ -134,7 +134,8 @@ def prepare_environment(master: str, directory: str) -> None:
 class Session:
     """Spark, from the start of Java to its end. ``kill`` may come at any time, from any thread."""
 
-    def __init__(self, master: str, given: Mapping[str, str], directory: str) -> None:
+    def __init__(self, master: str, given: Mapping[str, str], directory: str, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+        self._clocks = clocks
         self.is_local = is_local(master)
         self.master = master
         self._given = given
@@ -179,7 +180,7 @@ class Session:
 
     def open(self, options: tuple[str, ...] | None = None) -> None:
         """Start Java and Spark; raises :class:`NoJava`, :class:`GatewayFailed`, or what Spark has to say."""
-        began = SYSTEM_CLOCKS.monotonic_seconds()
+        began = self._clocks.monotonic_seconds()
         java: Java = find_java()
         prepare_directory(self.directory)
         prepare_environment(self.master, self.directory)
@@ -202,10 +203,10 @@ class Session:
         # While Java starts.
         from pyspark import SparkContext
 
-        SparkContext._ensure_initialized(gateway=await_door(begun).connect())
+        SparkContext._ensure_initialized(gateway=await_door(begun, self._clocks).connect())
         self._context = self._connect(conf)
         self.java = f"Java {java.release} at {java.path}"
-        self.seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
+        self.seconds = self._clocks.monotonic_seconds() - began
         self._first_shuffle_id = 0
 
     def _connect(self, conf: Mapping[str, str]) -> "SparkContext":

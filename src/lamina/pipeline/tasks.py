@@ -19,7 +19,7 @@ from lamina.cleaning.contract import Manifest, Plan
 from lamina.cleaning.engine_messages import Failure, failure_of
 from lamina.cleaning.failures import Cancelled, TooManyKeys
 from lamina.cleaning.limits import Meter, throttle_of
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 PROGRESS = ".progress"
 CANCELLED = "cancelled"
@@ -38,18 +38,19 @@ class Done(NamedTuple):
 class Report:
     """A meter that notes in the pass folder how many bytes were read and written, and ends a cancelled pass."""
 
-    def __init__(self, plan: Plan, name: str) -> None:
+    def __init__(self, plan: Plan, name: str, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+        self._clocks = clocks
         self._folder = plan.pass_folder
         self._path = f"{plan.pass_folder}/{name}{PROGRESS}"
         self._lock = threading.Lock()
         self._done_bytes = 0
         self.throttled_seconds = 0.0
-        self._told_at = SYSTEM_CLOCKS.monotonic_seconds()
+        self._told_at = self._clocks.monotonic_seconds()
 
     def __call__(self, size_bytes: int) -> None:
         with self._lock:
             self._done_bytes += size_bytes
-            now = SYSTEM_CLOCKS.monotonic_seconds()
+            now = self._clocks.monotonic_seconds()
             if now - self._told_at < _TOLD_SECONDS:
                 return
             self._told_at = now

@@ -84,7 +84,7 @@ async def commit_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
         await ledger.write(decided)
     if decided.status is Status.ENDED:
         # An earlier run did all; what this one wrote meanwhile goes.
-        await _abort(ledger, open_before, bumps=bumps)
+        await _abort_all(ledger, open_before, bumps=bumps)
         return
     await _finish(ledger, name.query, decided, to_abort(open_before, decided))
 
@@ -99,7 +99,7 @@ async def abort_batch(ledger: Ledger, name: BatchName, written: Sequence[OpenTra
     if state is None or state.batch < name.batch:
         # Attempts that failed left transactions open that nobody has told of.
         open_ones = list(dict.fromkeys([*written, *await ledger.open_transactions()]))
-        await _abort(ledger, open_ones if state is None else to_abort(open_ones, state), bumps=bumps)
+        await _abort_all(ledger, open_ones if state is None else to_abort(open_ones, state), bumps=bumps)
 
 
 async def _finish(
@@ -121,7 +121,7 @@ async def _finish(
             "that task are missing. To write the whole batch again, with the rows of its other tasks twice, start the "
             "query once with exactlyOnce=false"
         ) from None
-    aborted = await _abort(ledger, losers, bumps=bumps)
+    aborted = await _abort_all(ledger, losers, bumps=bumps)
     used = [*zip(decided.transactions, after, strict=True), *aborted]
     if not all(producer for _, producer in used):
         # Below that level an id whose epoch was raised cannot be told from one that was lost: so this is written first.
@@ -143,26 +143,27 @@ async def _refuse_dead(ledger: Ledger, name: BatchName, written: Sequence[OpenTr
             )
 
 
-async def _abort(
-    ledger: Ledger, losers: Sequence[OpenTransaction], *, bumps: bool
-) -> list[tuple[OpenTransaction, Producer | None]]:
-    """Those that could be aborted, with whom their ids have then. The others are tried again with the next batch.
+async def abort(ledger: Ledger, one: OpenTransaction, *, bumps: bool) -> tuple[bool, Producer | None]:
+    """Whether it could be done, and whom the id has then, if that is told.
 
     An attempt may still be sending. So the abort raises the epoch, and what comes later is refused: where `bumps`, an
     end does that; elsewhere a new producer does, which also aborts what is open.
     """
+    try:
+        if bumps:
+            return True, await ledger.end(one, is_commit=False, bumps=True)
+        if await ledger.is_open(one):
+            return True, await ledger.renew(one.transactional_id)
+    except (KafkaError, TransactionLost):
+        pass
+    return False, None
 
-    async def abort(one: OpenTransaction) -> tuple[bool, Producer | None]:
-        try:
-            if bumps:
-                return True, await ledger.end(one, is_commit=False, bumps=True)
-            if await ledger.is_open(one):
-                return True, await ledger.renew(one.transactional_id)
-        except (KafkaError, TransactionLost):
-            pass
-        return False, None
 
-    done = await _each(losers, abort)
+async def _abort_all(
+    ledger: Ledger, losers: Sequence[OpenTransaction], *, bumps: bool
+) -> list[tuple[OpenTransaction, Producer | None]]:
+    """Those that could be aborted, with whom their ids have then. The others are tried again with the next batch."""
+    done = await _each(losers, lambda one: abort(ledger, one, bumps=bumps))
     return [(one, after) for one, (is_done, after) in zip(losers, done, strict=True) if is_done]
 
 

@@ -5,18 +5,17 @@ Spark.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 
-from lamina.errors import KafkaError
 from lamina.producing.attempting import open_attempt
+from lamina.producing.committing import abort
 from lamina.producing.decisions import BatchName, OpenTransaction, Slot
-from lamina.producing.errors import TransactionLost
 from lamina.producing.explaining import explained
+from lamina.producing.query_ledger import QueryLedger
 from lamina.producing.session import Session
 from lamina.producing.sink_settings import SinkSettings
 from lamina.producing.topic_writing import TopicWriter, WritesAs
@@ -53,7 +52,8 @@ def write_once(
     if (first := next(rows, None)) is None:
         return Attempt()
     with Session(settings.client) as session, explained(settings, name.query):
-        attempt = session.run(_open(settings, session, name, slot, now_ms))
+        ledger = settings.ledger(session, name.query, now_ms)
+        attempt = session.run(_open(settings, session, ledger, name, slot))
         if attempt.transaction is None:
             return attempt
         try:
@@ -63,28 +63,16 @@ def write_once(
                     writer.write(one)
                 writer.flush()
         except BaseException:
-            _give_up(session, attempt.transaction, settings.producer.transaction_timeout_ms, bumps=attempt.bumps)
+            # Nobody who reads committed records need wait for its timeout.
+            session.run(abort(ledger, attempt.transaction, bumps=attempt.bumps))
             raise
         return attempt
 
 
-async def _open(settings: SinkSettings, session: Session, name: BatchName, slot: Slot, now_ms: NowMs) -> Attempt:
-    ledger = settings.ledger(session, name.query, now_ms)
+async def _open(settings: SinkSettings, session: Session, ledger: QueryLedger, name: BatchName, slot: Slot) -> Attempt:
     await ledger.ensure()
     bumps = await session.transactions.bumps()
     return Attempt(await open_attempt(ledger, settings.prefix, name, slot, uuid4().hex[:12]), bumps)
-
-
-def _give_up(session: Session, transaction: OpenTransaction, timeout_ms: int, *, bumps: bool) -> None:
-    """Nobody who reads committed records need wait for its timeout.
-
-    What is still on its way is refused, since the epoch is raised: where the end does not do that, a new producer does.
-    """
-    with suppress(KafkaError, TransactionLost):
-        if bumps:
-            session.run(session.transactions.end(transaction, is_commit=False, bumps=True))
-        else:
-            session.run(session.transactions.begin(transaction.transactional_id, timeout_ms))
 
 
 def _with_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

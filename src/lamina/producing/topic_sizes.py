@@ -9,13 +9,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from lamina.errors import ErrorCode, error_from_code
-from lamina.peer.call import MessageCall
 from lamina.peer.cluster import ClusterClient
+from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker
 from lamina.producing.errors import WriteError
-from lamina.wire.api_keys import METADATA
 
-_VERSIONS: Final = range(4, 13)
 _APPEARS_WITHIN_SECONDS: Final = 5.0
 _ASKED_EACH_SECONDS: Final = 0.1
 _NOT_YET: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
@@ -42,14 +40,7 @@ class TopicSizes:
 
     async def _ask(self, topics: list[str]) -> list[str]:
         """Those that are not there yet."""
-        call = MessageCall(
-            METADATA,
-            _VERSIONS,
-            topics=[{"topic_id": None, "name": name} for name in topics],
-            allow_auto_topic_creation=True,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
+        call = metadata_call(topics, creates_topics=True)
         missing = []
         for told in (await self._cluster.request(AnyBroker(), call)).topics:
             if told.error_code in _NOT_YET or not (told.error_code or told.partitions):

@@ -21,7 +21,7 @@ from lamina.producing.properties import ProducerProperties
 from lamina.producing.rows import RowEncoder
 from lamina.producing.session import Session
 from lamina.producing.topic_sizes import TopicSizes
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, by_topic
 
 _GATHERED_BYTES: Final = 4 * 1024 * 1024
 """Fewer rows at a time would make batches of a few records where there are many partitions."""
@@ -108,9 +108,7 @@ class TopicWriter:
 
     async def _join(self, mine: OpenTransaction, batches: Iterable[Batch]) -> None:
         new = {(one.topic, one.partition) for one in batches} - self._joined
-        partitions: dict[str, list[int]] = {}
-        for topic, partition in sorted(new):
-            partitions.setdefault(topic, []).append(partition)
+        partitions = by_topic(sorted(new))
         if partitions:
             try:
                 await self._session.transactions.add_partitions(mine, partitions)

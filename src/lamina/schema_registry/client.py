@@ -16,7 +16,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
-from lamina.clocks import SYSTEM_CLOCKS, pause
+from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 from lamina.schema_registry.errors import NotDecodable, RegistryError, in_short
 from lamina.schema_registry.location import CA_FILE, TOKEN, USER, Location
 
@@ -57,7 +57,10 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 class RegistryClient:
-    def __init__(self, location: Location, pause: Callable[[float], None] = pause) -> None:
+    def __init__(
+        self, location: Location, pause: Callable[[float], None] = pause, clocks: Clocks = SYSTEM_CLOCKS
+    ) -> None:
+        self._clocks = clocks
         self._location = location
         self._pause = pause
         self._opener = _opener(location)
@@ -158,7 +161,7 @@ class RegistryClient:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
         if self._location.authorization is not None:
             headers["Authorization"] = self._location.authorization
-        until = SYSTEM_CLOCKS.monotonic_seconds() + self._location.timeout_seconds
+        until = self._clocks.monotonic_seconds() + self._location.timeout_seconds
         request = Request(self._location.url + path, headers=headers)
         try:
             with self._opener.open(request, timeout=self._location.timeout_seconds) as response:
@@ -175,7 +178,7 @@ class RegistryClient:
             body += chunk
             if len(body) > MAX_SCHEMA_BYTES:
                 raise _TooLarge
-            if SYSTEM_CLOCKS.monotonic_seconds() > until:
+            if self._clocks.monotonic_seconds() > until:
                 raise TimeoutError("timed out")
         return bytes(body)
 

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.store import registration as registrations
@@ -40,9 +41,12 @@ CONTROLLER_EPOCH = "/controller_epoch"
 LAST_REGISTRATIONS = "/lamina/registrations"
 """By broker an entry that stays, made anew together with each registration: its zxid is the epoch of the last one."""
 REGISTRATION_COUNTS = "/lamina/registration-counts"
-"""By broker an entry that stays, and changes with each registration: two of those can have the same versions."""
+"""By broker an entry that stays, and whose version grows with each registration. Who checks it learns that the broker
+has registered again: the registration's own version does not tell, for it begins at 0 each time."""
 _FOUND_DEAD = b"found dead"
-"""The value of such an entry when another broker took the registration away, because the process was gone."""
+"""The value of the entry of a last registration that another broker took away, because the process was gone."""
+_UNREGISTERED = b"unregistered"
+"""And of one that the controller took away, because it was asked to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,14 @@ class Tenure:
     controller_epoch: int
     epoch_version: int
     """The version that ``/controller_epoch`` has as long as it lasts."""
+
+
+class Removal(StrEnum):
+    """Why a broker's registration is gone, where it is not to register again by itself."""
+
+    UNREGISTERED = "this broker was unregistered"
+    UNEXPLAINED = "the registration of this broker is gone from ZooKeeper, and nobody has unregistered it"
+    """Somebody removed the entry by hand; or the controller was of a version that did not say why."""
 
 
 class IdTaken(StoreError):
@@ -125,6 +137,8 @@ class Membership:
                 self._check_is_ghost(found, registration)
             operations.insert(0, Delete(path, found.version))
         last = self._store.get(self._last_path)
+        if self._was_unregistered(last):
+            raise StoreConflict("this broker was unregistered meanwhile")
         if last is not None:
             operations.append(Delete(self._last_path, last.version))
         operations.append(Create(self._last_path, b""))
@@ -171,33 +185,43 @@ class Membership:
             value = registrations.dump(replace(registration, is_ready=True))
             self._store.transact([Set(path, value, found.version)])
 
-    def was_unregistered(self) -> bool:
-        """Whether somebody took this broker out of the cluster. Its session, which would keep it in, lasts.
+    def removal(self) -> Removal | None:
+        """Why this broker's registration is gone; ``None`` where it is there, or the broker is to register again.
 
-        Not where another broker took this one for dead.
+        That is so when its session has ended, or another broker took this one for dead.
         """
         session_id = self.session_id
         # In this order: what another session reads says nothing of this one.
         found = self._store.get(f"{BROKER_IDS}/{self._node_id}")
         last = self._store.get(self._last_path)
+        if found is not None or session_id == 0:
+            return None
+        if self._was_unregistered(last):
+            return Removal.UNREGISTERED
         was_taken_for_dead = last is not None and last.value == _FOUND_DEAD
-        is_gone = found is None and not was_taken_for_dead
-        return session_id != 0 and is_gone and self._store.session_id == session_id
+        return None if was_taken_for_dead or self._store.session_id != session_id else Removal.UNEXPLAINED
 
-    def unregister(self, broker_id: int, broker_epoch: int, tenure: Tenure) -> bool:
-        """Take a broker's registration away. False if it has another one by now, which stays.
+    def _was_unregistered(self, last: Entry | None) -> bool:
+        """Since this process registered. Whoever is started again after that may register."""
+        return self._epoch is not None and last is not None and last.value == _UNREGISTERED
 
-        Raises :class:`StoreConflict` if this broker is not the active controller any more.
+    def unregister(self, broker_id: int, broker_epoch: int | None, tenure: Tenure) -> bool:
+        """Take a broker's registration away, if it has one, and keep its process from registering again.
+
+        False if it has another one by now, which stays. Raises :class:`StoreConflict` if this broker is not the active
+        controller any more.
         """
-        path = f"{BROKER_IDS}/{broker_id}"
-        same = self._same_registration(broker_id)
-        found = self._store.get(path)
-        if found is None or found.created_zxid != broker_epoch:
-            return found is None
+        path, last_path = f"{BROKER_IDS}/{broker_id}", f"{LAST_REGISTRATIONS}/{broker_id}"
+        operations = [Check(CONTROLLER_EPOCH, tenure.epoch_version), *self._same_registration(broker_id)]
+        found, last = self._store.get(path), self._store.get(last_path)
+        if found is not None:
+            if found.created_zxid != broker_epoch:
+                return False
+            operations.append(Delete(path, found.version))
+        if last is not None:
+            operations.append(Set(last_path, _UNREGISTERED, last.version))
         try:
-            self._store.transact(
-                [Check(CONTROLLER_EPOCH, tenure.epoch_version), *same, Delete(path, found.version)],
-            )
+            self._store.transact(operations)
         except StoreConflict:
             if self._controller_epoch()[1] != tenure.epoch_version:
                 raise
@@ -214,15 +238,19 @@ class Membership:
         return [] if count is None else [Check(path, count.version)]
 
     def remove_dead(self, broker_id: int, broker_epoch: int, tenure: Tenure | None) -> bool:
-        """Take away what the session of a dead process still holds; whether it was there.
+        """Take away what the session of a dead process still holds; whether that was done.
 
-        The controller does it in its ``tenure``; without one, any broker does it to the controller, and removes
-        its znode. Raises :class:`StoreConflict` where somebody was faster.
+        Not of a version that would not register again, should it live. The controller does it in its ``tenure``;
+        without one, any broker does it to the controller, and removes its znode. Raises :class:`StoreConflict` where
+        somebody was faster.
         """
         path, last_path = f"{BROKER_IDS}/{broker_id}", f"{LAST_REGISTRATIONS}/{broker_id}"
         operations = self._same_registration(broker_id)
         found, last, controller = (self._store.get(one) for one in (path, last_path, CONTROLLER))
         if found is None or last is None or found.created_zxid != broker_epoch:
+            return False
+        registration = parsed(path, registrations.load, found.value)
+        if registration is None or not registration.registers_again:
             return False
         if tenure is not None:
             operations.append(Check(CONTROLLER_EPOCH, tenure.epoch_version))

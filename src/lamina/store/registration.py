@@ -33,6 +33,8 @@ class Registration:
     """The levels of each feature that it supports."""
     is_ready: bool = False
     """Whether a controller has taken it in: the next one counts it as there before it reports."""
+    registers_again: bool = True
+    """Whether it does so when it was taken for dead while it lives. Before Lamina 0.1 it would stop for good."""
 
     def broker(self, broker_id: int, epoch: int) -> Broker:
         endpoints = {endpoint.name: endpoint for endpoint in self.endpoints}
@@ -67,6 +69,7 @@ def dump(registration: Registration) -> bytes:
                 "version": registration.version,
                 "clean": registration.is_clean,
                 "ready": registration.is_ready,
+                "registers_again": registration.registers_again,
                 "directories": registration.directories,
             },
         }
@@ -87,6 +90,7 @@ def load(data: bytes) -> Registration | None:
         version=values.text(own["version"]),
         is_clean=own["clean"] is True,
         is_ready=own.get("ready") is True,
+        registers_again=own.get("registers_again") is True,
         directories=tuple(map(values.text, own["directories"])),
         timestamp_ms=int(value["timestamp"]),
         features={

@@ -16,6 +16,7 @@ from lamina.broker.cleaner.candidates import CleaningCandidate
 from lamina.broker.cleaner.engine_child import Progress
 from lamina.broker.cleaner.history import Outcome
 from lamina.broker.cleaner.partition_states import State
+from lamina.broker.counters import Place
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.engine_messages import Answer, Failure
 from lamina.cleaning.install import installing
@@ -211,7 +212,7 @@ def test_a_log_that_cannot_be_looked_at_ends_the_round_and_not_the_next(cleaning
     cleaning.compacted("bad", max_compaction_lag_ms="1")
     cleaning.compacted("good")
     (segment, *_) = cleaning.partition("bad").log.segments
-    segment._first_timestamp = -1
+    segment._first_timestamp = None
     Path(segment.path()).unlink()
     assert not cleaning.clean()
     assert cleaning.cleaner.failed_passes.uncleanable() == [("bad", 0)]
@@ -255,7 +256,7 @@ def test_an_engine_that_raises_fails_its_plans_and_not_the_cleaner(cleaning: Cle
     clean, cleaning.engine.clean = cleaning.engine.clean, broken  # type: ignore[assignment, method-assign]
     assert not cleaning.clean()
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
-    assert cleaning.parts.counters.unexpected.total() == 1
+    assert cleaning.parts.counters.unexpected == {Place.CLEANING: 1}
     cleaning.engine.clean = clean  # type: ignore[method-assign]
     cleaning.cleaner.failed_passes.retry_now(("t", 0), 0)
     assert cleaning.clean()
@@ -275,6 +276,7 @@ def test_an_install_that_fails_unexpectedly_fails_that_pass_alone(
     assert outcomes(cleaning) == [Outcome.FAILED]
     assert cleaning.texts() == DIRTY
     assert cleaning.cleaner.states.state(("t", 0)) is State.NONE
+    assert cleaning.parts.counters.unexpected == {Place.CLEANING: 1}
 
 
 # Side by side

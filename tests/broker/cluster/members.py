@@ -334,7 +334,7 @@ class MemoryConnector:
             raise OSError(errno.EHOSTUNREACH, "No route to host")
         name = next(name for name, port in PORTS.items() if port == address.port)
         connection = Connection(address, self._client_id, limits)
-        transport = MemoryTransport(self._members, target, name, connection)
+        transport = MemoryTransport(self._members, target, name, connection, self._client_id)
         for process in (target, source):
             if process is not None:
                 process.transports.append(transport)
@@ -345,8 +345,11 @@ class MemoryConnector:
 class MemoryTransport(asyncio.Transport):
     """Both ends of a connection: requests are served one after the other."""
 
-    def __init__(self, members: Members, target: MemberProcess, listener: str, protocol: Connection) -> None:
+    def __init__(
+        self, members: Members, target: MemberProcess, listener: str, protocol: Connection, client_id: str
+    ) -> None:
         super().__init__()
+        self.client_id = client_id
         self._members = members
         self._target = target
         self._client = NoSocket(peer="another broker", listener_name=listener)

@@ -282,7 +282,7 @@ def test_an_envelope_with_what_is_not_for_the_controller_is_refused(members: Mem
 
 def test_while_a_broker_starts_only_other_brokers_are_served(members: Members) -> None:
     """It may be the controller by then, and its one listener may be for clients too."""
-    members.up[1].parts.router.is_for_brokers_alone = True
+    members.up[1].parts.readiness.is_for_brokers_alone = True
     with pytest.raises(CloseConnection, match=r"^asked for Metadata while this broker starts$"):
         members.ask(1, METADATA, 12, topics=None)
     assert members.ask(1, API_VERSIONS, 3, client_software_name="a", client_software_version="1").error_code == 0

@@ -56,6 +56,28 @@ def test_the_controller_and_a_leader_that_die_together_are_both_replaced(members
     assert members.state("t").isr == (3,)
 
 
+def test_of_leaders_that_die_together_none_is_elected_r48(members: Members) -> None:
+    members.start(4)
+    members.create(1, "u", [[2, 3, 4]])
+    members.run_until(lambda: members.leads(2, "u") and members.produce(2, "u") == ErrorCode.NONE)
+    before = members.state("u")
+    assert before.isr == (2, 3, 4)
+    kill_process(members, 2)
+    members.run_for(0.02)
+    kill_process(members, 3)
+    members.run_until(lambda: members.leads(4, "u"))
+    after = members.state("u")
+    assert (after.leader_epoch, after.isr) == (before.leader_epoch + 1, (4,))
+
+
+def test_one_that_falls_silent_is_not_elected_where_another_can_lead(members: Members) -> None:
+    """It may be dead, or cut off: it could not be told that it leads."""
+    members.isolate(3)
+    kill_process(members, 2)
+    members.run_until(lambda: members.leads(1, "t"))
+    assert members.state("t").isr == (3, 1)
+
+
 def test_a_machine_that_says_nothing_keeps_its_place_as_long_as_its_session(members: Members) -> None:
     """Without power it cannot be told from a paused one."""
     members.kill(2, session_ends=False)
@@ -99,6 +121,24 @@ def test_a_live_controller_that_was_taken_for_dead_goes_on_as_a_broker(members: 
     members.run_until(lambda: [one.member.is_controller for one in members.up.values()].count(True) == 1)
     members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
     assert not members.up[1].is_unregistered
+
+
+def test_a_controller_that_rejects_new_connections_stays_while_an_older_one_is_open(members: Members) -> None:
+    """One of several connections ends, and a firewall keeps its successor out: the long poll goes on."""
+    controller, follower = members.up[1], members.up[2]
+    epoch = controller.member.broker_epoch
+    members.refused.add(1)
+    reporting = [one for one in controller.transports if one.client_id == "broker-2-report"]
+    assert reporting
+    for transport in reporting:
+        transport.end()
+    for _ in range(4):
+        follower.member.tell()
+        members.run_for(0.2)
+    assert controller.member.is_controller
+    assert controller.member.broker_epoch == epoch
+    members.refused.clear()
+    members.run_until(lambda: set(members.state("t").isr) == {1, 2, 3})
 
 
 def test_a_broker_that_comes_back_at_once_finds_its_place(members: Members) -> None:

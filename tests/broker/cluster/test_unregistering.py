@@ -7,7 +7,7 @@ import pytest
 from lamina.broker.metadata.controller import Controller
 from lamina.errors import ErrorCode, NotController
 from lamina.store.interface import Delete, StoreAway
-from lamina.store.membership import BROKER_IDS, Membership, Tenure
+from lamina.store.membership import BROKER_IDS, Membership, Removal, Tenure
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
 
@@ -95,12 +95,32 @@ def test_a_session_that_ends_is_no_unregistering(members: Members) -> None:
     assert not members.up[3].is_unregistered
 
 
-def test_a_registration_that_an_operator_removes_counts_as_well(members: Members) -> None:
+def test_one_that_was_taken_for_dead_stops_where_it_is_unregistered_before_it_returns(members: Members) -> None:
+    """It would be told by the mark of its removal that it may register again."""
+    session = members.up[3].session
+    session.is_connected = False
+    members.refused.add(3)
+    members.isolate(3)
+    members.run_until(lambda: 3 not in members.up[1].image.brokers)
+    assert unregister(members, 2, 3) == ErrorCode.NONE
+    members.refused.clear()
+    members.heal()
+    session.is_connected = True
+    members.zookeeper.connection_changed(session)
+    members.run_until(lambda: members.up[3].is_unregistered)
+    members.run_for(0.5)
+    assert 3 not in members.up[1].image.brokers
+    assert not members.up[3].fatal
+
+
+def test_a_registration_that_is_removed_by_hand_ends_the_broker_with_an_error(members: Members) -> None:
+    """So its supervisor starts it again."""
     path, session = f"{BROKER_IDS}/3", members.up[1].session
     entry = session.get(path)
     assert entry is not None
     session.transact([Delete(path, entry.version)])
-    members.run_until(lambda: members.up[3].is_unregistered)
+    members.run_until(lambda: members.up[3].fatal == [Removal.UNEXPLAINED])
+    assert not members.up[3].is_unregistered
     members.run_until(lambda: members.state("t").leader == 2)
 
 
@@ -137,7 +157,7 @@ def test_one_that_registers_again_meanwhile_is_taken_out_all_the_same(
     monkeypatch.setattr(membership, "unregister", overtaken)
     assert unregister(members, 2, 3) == ErrorCode.NONE
     assert set(membership.brokers()) == {1, 2}
-    assert again.was_unregistered()
+    assert again.removal() is Removal.UNREGISTERED
 
 
 def test_what_has_begun_ends_also_when_nobody_waits_for_it(members: Members) -> None:

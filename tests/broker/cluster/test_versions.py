@@ -1,10 +1,14 @@
 """A cluster of two versions of Lamina: who may join, when a level is finalized, and who is refused."""
 
+import json
+
 import pytest
 
 from lamina.errors import ErrorCode
 from lamina.image.features import LAMINA_VERSION, TRANSACTION_VERSION
+from lamina.store import registration as registrations
 from lamina.store.interface import UnsupportedLevel
+from lamina.store.registration import Registration
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import MemberProcess, Members
 
@@ -87,6 +91,34 @@ def test_an_older_broker_does_not_become_the_controller_of_a_newer_cluster(new_m
     members.stop(1)
     with pytest.raises(UnsupportedLevel, match=f"^{REFUSED}$"):
         start(members, 1, OLDER)
+
+
+def test_a_live_broker_that_would_not_register_again_is_not_taken_for_dead(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decision 7: its version would stop, with an exit status that no supervisor takes for a failure."""
+    dump = registrations.dump
+
+    def older_dump(registration: Registration) -> bytes:
+        value = json.loads(dump(registration))
+        if registration.endpoints[0].host == "broker-2":
+            del value["lamina"]["registers_again"]
+        return json.dumps(value).encode()
+
+    monkeypatch.setattr(registrations, "dump", older_dump)
+    members = new_members()
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    members.run_until(lambda: set(members.up[1].image.brokers) == {1, 2, 3})
+    members.refused |= {2, 3}
+    for node_id in (2, 3):
+        members._cut(members.up[node_id])
+        members.isolated.add(node_id)
+    members.run_until(lambda: set(members.up[1].image.brokers) == {1, 2})
+    members.run_for(1.0)
+    assert set(members.up[1].image.brokers) == {1, 2}
+    members.zookeeper.expire(members.up[2].session)
+    members.run_until(lambda: set(members.up[1].image.brokers) == {1})
 
 
 def test_a_broker_that_registered_before_a_level_was_finalized_is_not_taken_in(new_members: NewMembers) -> None:

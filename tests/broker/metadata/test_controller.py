@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,8 +35,8 @@ async def never_refused(_: Broker) -> bool:
     return False
 
 
-async def never_removed(broker: Broker) -> None:
-    raise AssertionError(f"broker {broker.id} is alive")
+async def never_removed(brokers: Sequence[Broker]) -> None:
+    raise AssertionError(f"brokers {[broker.id for broker in brokers]} are alive")
 
 
 def run(

@@ -1,8 +1,11 @@
 """A member's registration and its lease, without a cluster around it."""
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from lamina.broker.metadata.member import Member
 from lamina.broker.partitions.cluster import Cluster, OwnCluster
@@ -11,7 +14,7 @@ from lamina.store.registration import Registration
 from tests.image.steps import CLUSTER_ID
 
 OLD, NEW = 1, 2
-"""Two registrations of one broker: in each its epoch is also the number of its session."""
+"""The epochs of two registrations of one broker."""
 
 
 class _Following:
@@ -24,6 +27,8 @@ class _Following:
     async def wait_until(self, holds: Any) -> None:
         async with self._changed:
             await self._changed.wait_for(lambda: holds(self.image))
+
+    def tell(self) -> None: ...
 
     async def taken_in(self, epoch: int) -> None:
         self.image = Image(CLUSTER_ID, brokers={1: Broker(1, {}, None, epoch)})
@@ -44,40 +49,50 @@ class _Thread:
 
 
 class _Membership:
-    session_id = 0
+    def __init__(self, sessions: Sequence[int]) -> None:
+        """Each registration is made in the next of these sessions."""
+        self.session_id = 0
+        self._sessions = sessions
+        self._epoch = 0
 
     def try_register(self, _: Any) -> int:
-        self.session_id += 1
-        return self.session_id
+        self.session_id = self._sessions[self._epoch]
+        self._epoch += 1
+        return self._epoch
 
     def mark_ready(self, _: Any) -> None: ...
 
 
-def test_a_lease_is_of_the_session_of_its_own_registration() -> None:
-    """One that was taken in while its session was lost must not hold the next one, in which others may lead."""
+@pytest.mark.parametrize("sessions", [(5, 6), (5, 5)], ids=["another session", "the same one"])
+def test_a_lease_is_of_the_roles_of_its_own_registration(sessions: Sequence[int]) -> None:
+    """One that is taken in when its registration is gone leads nothing: others may. Its session may live."""
 
     async def scenario() -> list[int]:
         held: list[int] = []
         following, thread = _Following(), _Thread()
         session = SimpleNamespace(hold=held.append)
-        nobody: Any = None
+
+        async def check_cluster() -> None:
+            await thread.run(lambda: None)
+
+        election = SimpleNamespace(session_lost=lambda: None, check_cluster=check_cluster)
         cluster = Cluster(1, 1000, OwnCluster())
-        parts: Any = (cluster, asyncio.get_running_loop(), thread, _Membership(), session, nobody, following)
-        others: Any = (nobody,) * 4
+        parts: Any = (cluster, asyncio.get_running_loop(), thread, _Membership(sessions), session, election, following)
+        others: Any = (None,) * 4
         member = Member(*parts, *others)
         member._registration = Registration((), None, "0.1", True, ("dir-1",), 1234)
         thread.done.set()
         await member._register(0)
         thread.done.clear()
-        again = asyncio.ensure_future(member._register(0))
+        again = asyncio.ensure_future(member._register_again())
         await asyncio.sleep(0)
         await following.taken_in(OLD)
         await asyncio.sleep(0.01)
-        assert NEW not in held
+        assert held == [0]
         thread.done.set()
         await again
         await following.taken_in(NEW)
         await asyncio.sleep(0.01)
         return held
 
-    assert asyncio.run(scenario()) == [OLD, NEW]
+    assert asyncio.run(scenario()) == [0, sessions[1]]

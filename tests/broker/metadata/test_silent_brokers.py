@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ from lamina.broker.metadata.silent_brokers import SilentBrokers, is_dead
 from lamina.image.image import Broker
 from tests.simulation.loop import VirtualLoop
 
-BROKER = Broker(1, {}, None, 5)
+BROKER, OTHER = Broker(1, {}, None, 5), Broker(2, {}, None, 6)
 
 
 class Connection:
@@ -30,27 +31,39 @@ class Connection:
 
 
 class Scene:
-    """A broker, and what becomes of whoever connects to it."""
+    """A broker, and another one, and what becomes of whoever connects to them."""
 
     def __init__(self, loop: VirtualLoop) -> None:
+        self.broker = BROKER
+        """As it is registered."""
         self.refuses = False
         self.is_expected = True
         self.looks: list[float] = []
         """When each was."""
         self.removed: list[float] = []
+        self.removed_together: list[list[int]] = []
+        self.hangs: set[int] = set()
+        """Brokers that neither take a connection nor refuse it."""
         self._loop = loop
-        self.silent = SilentBrokers(self._is_refused, lambda _: BROKER if self.is_expected else None, self._remove)
+        self.silent = SilentBrokers(self._is_refused, self._expected, self._remove)
 
-    def heard(self, connection: Connection) -> None:
-        self.silent.heard(BROKER.id, connection)
+    def heard(self, connection: Connection, broker: Broker | None = None) -> None:
+        self.silent.heard(broker or self.broker, connection)
 
-    async def _is_refused(self, _: Broker) -> bool:
+    def _expected(self, broker_id: int) -> Broker | None:
+        is_removed = any(broker_id in ids for ids in self.removed_together)
+        every = (self.broker, OTHER)
+        return next(one for one in every if one.id == broker_id) if self.is_expected and not is_removed else None
+
+    async def _is_refused(self, broker: Broker) -> bool:
         self.looks.append(self._loop.time())
+        if broker.id in self.hangs:
+            await asyncio.sleep(30)
         return self.refuses
 
-    async def _remove(self, _: Broker) -> None:
+    async def _remove(self, dead: Sequence[Broker]) -> None:
         self.removed.append(self._loop.time())
-        self.is_expected = False
+        self.removed_together.append([broker.id for broker in dead])
 
 
 @pytest.fixture
@@ -180,6 +193,111 @@ def test_one_that_is_not_expected_is_not_looked_at(live: Live) -> None:
         connection.end()
         await asyncio.sleep(3)
         assert not scene.looks
+
+    live(script)
+
+
+def test_a_connection_of_a_former_registration_does_not_speak_for_the_new_one(live: Live) -> None:
+    """Its machine was without power: nobody told that the connection had ended."""
+
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        scene.heard(Connection(1))
+        scene.broker = replace(BROKER, epoch=BROKER.epoch + 1)
+        connection = Connection(2)
+        scene.heard(connection)
+        connection.end()
+        await asyncio.sleep(1)
+        assert len(scene.removed) == 1
+
+    live(script)
+
+
+def test_one_that_asks_on_in_its_next_registration_is_not_looked_at(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        first, second = Connection(1), Connection(2)
+        for connection in (first, second):
+            scene.heard(connection)
+        scene.broker = replace(BROKER, epoch=BROKER.epoch + 1)
+        scene.heard(Connection(3))
+        first.end()
+        second.end()
+        await asyncio.sleep(1)
+        assert not scene.looks
+
+    live(script)
+
+
+@pytest.mark.parametrize("apart_seconds", [0.0, 0.05, 0.15, 0.19])
+def test_those_that_die_almost_together_are_removed_together(live: Live, apart_seconds: float) -> None:
+    """R48: had they gone one by one, only the last could lead when it comes back."""
+
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        first, second = Connection(1), Connection(2)
+        scene.heard(first)
+        scene.heard(second, OTHER)
+        first.end()
+        await asyncio.sleep(apart_seconds)
+        second.end()
+        await asyncio.sleep(0.05)
+        assert scene.silent.suspects == {1, 2}
+        await asyncio.sleep(1)
+        assert scene.removed_together == [[1, 2]]
+        assert not scene.silent.suspects
+
+    live(script)
+
+
+def test_a_dead_one_does_not_wait_long_for_one_that_says_nothing(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses, scene.hangs = True, {OTHER.id}
+        first, second = Connection(1), Connection(2)
+        scene.heard(first)
+        scene.heard(second, OTHER)
+        second.end()
+        await asyncio.sleep(5)
+        assert scene.silent.suspects == {2}
+        first.end()
+        await asyncio.sleep(1)
+        assert scene.removed_together == [[1]]
+        assert 5.2 <= scene.removed[0] < 5.5
+
+    live(script)
+
+
+def test_a_dead_one_waits_for_none_that_connects_again(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        first, second = Connection(1), Connection(2)
+        scene.heard(first)
+        scene.heard(second, OTHER)
+        first.end()
+        second.end()
+        await asyncio.sleep(0.05)
+        scene.heard(Connection(3), OTHER)
+        assert scene.silent.suspects == {1}
+        await asyncio.sleep(1)
+        assert scene.removed_together == [[1]]
+        assert scene.removed[0] < 0.25
+
+    live(script)
+
+
+def test_one_that_connects_again_while_another_is_waited_for_is_not_removed(live: Live) -> None:
+    async def script(scene: Scene) -> None:
+        scene.refuses = True
+        first, second = Connection(1), Connection(2)
+        scene.heard(first)
+        scene.heard(second, OTHER)
+        first.end()
+        await asyncio.sleep(0.15)
+        second.end()
+        await asyncio.sleep(0.1)
+        scene.heard(Connection(3))
+        await asyncio.sleep(1)
+        assert scene.removed_together == [[2]]
 
     live(script)
 

@@ -16,7 +16,6 @@ from lamina.broker.counters import Place
 from lamina.broker.metrics import exposition, group_lag, group_tally
 from lamina.broker.metrics.definitions import METRICS
 from lamina.broker.metrics.exposition import render
-from lamina.broker.partitions.commits import Flushes
 from lamina.coordinators.records.group_records import OffsetKey
 from tests.broker.in_process import InProcessBroker
 from tests.broker.in_thread import BrokerInThread
@@ -243,20 +242,6 @@ def test_an_unexpected_exception_is_counted_where_it_was_caught(broker: BrokerIn
     name, after = "lamina_unexpected_exceptions_total", Scrape(broker)
     assert after.value(name, place="timer") == before.value(name, place="timer") + 1
     assert after.value(name, place="metadata") == 0
-
-
-def test_a_flush_with_a_fault_of_ours_is_counted(tmp_path: Path) -> None:
-    broker = InProcessBroker(tmp_path / "data", {})
-    done = broker.parts.loop.create_future()
-
-    def fail() -> None:
-        raise RuntimeError("no such luck")
-
-    Flushes(broker.parts.threads, broker.parts.counters, broker.parts.clocks).run(fail, done.set_result)
-    assert isinstance(broker.parts.loop.run_until_complete(done), OSError)
-    assert broker.parts.counters.unexpected == {Place.PARTITION: 1}
-    assert sum(broker.parts.counters.flushes.counts) == 1
-    broker.close()
 
 
 def test_the_requests_of_a_followed_client_are_logged(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.broker.counters import Place
 from lamina.broker.moving.moves import Moves
 from lamina.errors import ErrorCode
 from lamina.log.directory import LogDirectory
@@ -284,6 +285,23 @@ def test_a_disk_that_fails_under_the_old_log_leaves_that_and_the_partition_has_m
     assert two.values() == before
     told = [one for one in caplog.messages if "move" in one and here.path in one]
     assert f"{two.partition.log.name} was moved, and its old log in {here.path} stays" in told[-1]
+
+
+def test_a_fault_of_ours_ends_that_move_alone_and_is_counted(
+    two: TwoDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> object:
+        raise RuntimeError("a bug")
+
+    two.produce(3)
+    here = two.here
+    with monkeypatch.context() as patch:
+        patch.setattr("lamina.broker.moving.partition_move.find_gap", broken)
+        two.begin()
+        two.finish()
+    assert two.broker.parts.counters.unexpected == {Place.MOVE: 1}
+    assert two.here is here
+    two.produce()
 
 
 def test_the_rate_can_be_set_while_the_broker_runs(two: TwoDirectories) -> None:

@@ -58,6 +58,35 @@ def test_looking_for_idle_connections_leaves_the_loop_to_others_however_short_id
     assert min(loop.delays) >= 0.05
 
 
+def test_listeners_that_open_one_after_the_other_have_their_connections_watched_once() -> None:
+    """A member opens the listener between brokers first, and a broker alone opens none at that time."""
+
+    class Loop:
+        due: list[Callable[[], None]]
+
+        def call_later(self, _: float, callback: Callable[[], None]) -> None:
+            self.due.append(callback)
+
+        def time(self) -> float:
+            return 0.0
+
+    loop = Loop()
+    loop.due = []
+    listening = listening_on(cast(asyncio.AbstractEventLoop, loop), max_idle_ms=600_000)
+    listening.start([])
+    listening.start([])
+    for _ in range(2):
+        assert [callback.__name__ for callback in loop.due] == ["_sweep", "_close_stalled"]
+        due, loop.due = loop.due, []
+        for callback in due:
+            callback()
+    listening.stop_accepting()
+    due, loop.due = loop.due, []
+    for callback in due:
+        callback()
+    assert not loop.due
+
+
 @pytest.mark.parametrize("is_out_of_descriptors", [True, False])
 def test_many_are_turned_away_in_one_turn_and_the_rest_soon_after(
     is_out_of_descriptors: bool, monkeypatch: pytest.MonkeyPatch

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.partitions.cluster import Cluster, OwnCluster
-from lamina.broker.partitions.commits import Flushes
+from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.log_directories import LogDirectories

@@ -131,7 +131,7 @@ def test_an_unexpected_failure_is_told_in_every_version(
     broker = InProcessBroker(tmp_path, {})
     parts = broker.parts
     quotas = ClientQuotas(parts.metadata.settings, parts.counters.quotas, parts.clocks)
-    parts.router = Router([(api, fail)], parts.counters, parts.request_watch, parts.threads, quotas)
+    parts.router = Router([(api, fail)], parts.counters, parts.request_watch, parts.threads, parts.readiness, quotas)
     with caplog.at_level(logging.CRITICAL):
         for version in api.versions:
             topic = TOPIC | ({"partitions": [0]} if api.key == 35 else {"partition_indexes": [0]})

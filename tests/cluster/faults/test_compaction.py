@@ -28,6 +28,8 @@ VALUE_BYTES = 100
 CUT_SECONDS = 8.0
 CLEANED_SECONDS = 120.0
 CLEANED_PASSES = 3
+DELETE_RETENTION_MS = 15_000
+"""Longer than a broker is away: a replica that comes back after a tombstone was removed elsewhere never hears of it."""
 SETTINGS = {
     "replica.lag.time.max.ms": "2500",
     "log.cleaner.backoff.ms": "500",
@@ -36,7 +38,7 @@ SETTINGS = {
 CONFIGS = {
     "cleanup_policy": "compact",
     "internal_segment_bytes": "200000",
-    "delete_retention_ms": "1000",
+    "delete_retention_ms": str(DELETE_RETENTION_MS),
     "file_delete_delay_ms": "1000",
 }
 INIT_PRODUCER_ID = 22

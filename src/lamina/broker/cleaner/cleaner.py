@@ -242,7 +242,7 @@ class Cleaner(MetadataListener):
             return Failure(one.plan.plan_id, f"the engine failed: {error!r}")
 
     def _count_fault(self, what: str, error: Exception) -> None:
-        self._counters.count_unexpected(Place.TIMER)
+        self._counters.count_unexpected(Place.CLEANING)
         logger.error("%s", what, exc_info=error)
 
     # Control

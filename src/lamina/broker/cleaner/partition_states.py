@@ -8,7 +8,7 @@ job has answered. Must not know passes.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 class State(StrEnum):
@@ -43,7 +43,7 @@ class CleaningStates:
     def begin(self, key: TopicPartition) -> None:
         """A pass opens; only from none."""
         if key in self._entries:
-            raise ValueError(f"{key[0]}-{key[1]} is {self.state(key)} and cannot be cleaned")
+            raise ValueError(f"{name_of(key)} is {self.state(key)} and cannot be cleaned")
         self._entries[key] = _Entry(has_pass=True)
 
     def abort(self, key: TopicPartition) -> None:
@@ -61,7 +61,7 @@ class CleaningStates:
     def resume(self, key: TopicPartition) -> None:
         entry = self._entries.get(key)
         if entry is None or not entry.pauses:
-            raise ValueError(f"the cleaning of {key[0]}-{key[1]} is not paused")
+            raise ValueError(f"the cleaning of {name_of(key)} is not paused")
         entry.pauses -= 1
         self._remove_if_none(key, entry)
 
@@ -69,7 +69,7 @@ class CleaningStates:
         """The pass is over. Returns whether its result counts: not if it was aborted."""
         entry = self._entries.get(key)
         if entry is None or not entry.has_pass:
-            raise ValueError(f"{key[0]}-{key[1]} is {self.state(key)}, no pass can end")
+            raise ValueError(f"{name_of(key)} is {self.state(key)}, no pass can end")
         counts = not entry.is_aborted
         entry.has_pass = entry.is_aborted = False
         self._remove_if_none(key, entry)

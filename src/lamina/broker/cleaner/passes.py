@@ -188,7 +188,7 @@ class Passes:
             await self._fail(one, str(error))
             return False
         except Exception as error:
-            self._counters.count_unexpected(Place.TIMER)
+            self._counters.count_unexpected(Place.CLEANING)
             logger.error("%s-%d: a pass could not be installed", *one.key, exc_info=error)
             await self._fail(one, repr(error))
             return False

@@ -25,7 +25,7 @@ class InternalTopics:
         self._is_alone = is_alone
         self._creating = asyncio.Lock()
         self._impossible: set[str] = set()
-        """Those that cannot have as many replicas as they shall: each is logged once."""
+        """Those for which there are too few brokers: each is logged once."""
 
     def copies(self, setting: Setting[int]) -> int:
         """A number of replicas: as configured, but by default a broker that is alone does with one."""

@@ -4,7 +4,6 @@ Owns what one request says and how its response is read. Must not know who leads
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from lamina.broker.coordination.broker_batches import AskBroker, BrokerBatches
 from lamina.coordinators.decision import SendMarkers
 from lamina.errors import KafkaError
 from lamina.peer.call import MessageCall
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, by_topic
 from lamina.wire.api_keys import WRITE_TXN_MARKERS
 
 _VERSIONS = range(1, 3)
@@ -61,14 +60,11 @@ def _call(markers: Sequence[_Marker]) -> MessageCall:
 
 
 def _told(effect: SendMarkers, partitions: Iterable[TopicPartition]) -> dict[str, Any]:
-    indexes: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, index in partitions:
-        indexes[topic].append(index)
     return {
         "producer_id": effect.producer.id,
         "producer_epoch": effect.producer.epoch,
         "transaction_result": effect.is_commit,
-        "topics": [{"name": topic, "partition_indexes": of_topic} for topic, of_topic in indexes.items()],
+        "topics": [{"name": topic, "partition_indexes": of_topic} for topic, of_topic in by_topic(partitions).items()],
         "coordinator_epoch": effect.coordinator_epoch,
         "transaction_version": effect.transaction_version,
     }

@@ -1,9 +1,11 @@
 """One machine that lives in a partition of an internal topic, with its log, its timers and who waits for it.
 
 Owns the one turn of every decision: decide, append, replay and carry out, with no await in between; only answers wait
-until the records are committed: below the high watermark. A new leader takes the machine into service once all that it
-found in the log is. A machine whose log could not be written, or that failed, is thrown away and loaded
-again from its log. Must not know what any machine decides.
+until the records are committed: below the high watermark. A shard belongs to one term of its partition's leader: it
+takes the machine into service once all that it found in the log is committed, and goes when another broker may have
+led. What the machine does not keep in the log changes after the append, so that records which the log refuses leave
+nothing behind. A machine whose log could not be written, or that failed, is thrown away: all who wait are answered, and
+it is loaded again from its log, later each time. Must not know what any machine decides.
 """
 
 import asyncio

@@ -60,7 +60,7 @@ class ChangeStream:
         return Told(self.version, True, [self._full[1]])
 
     async def wait_above(self, version: int, deadline: float) -> None:
-        """Return when there is a newer version, when the loop's time is over, or when nobody shall wait."""
+        """Return when there is a newer version, at the deadline, or when waiters are released."""
         loop = asyncio.get_running_loop()
         while self.version <= version and not (self._is_ended or self.is_released) and loop.time() < deadline:
             waiter: asyncio.Future[None] = loop.create_future()

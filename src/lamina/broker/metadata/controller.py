@@ -7,7 +7,7 @@ the controller resigns, and the next one reads the store. Must not know how brok
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -70,12 +70,12 @@ class Controller:
         facts: ElectionFacts,
         counters: ReplicationCounters,
         is_refused: IsRefused,
-        remove_dead: Callable[[Broker], Awaitable[object]],
+        remove_dead: Callable[[Sequence[Broker]], Awaitable[object]],
         on_resigned: Callable[[], None],
     ) -> None:
         """``image`` is what is stored; ``on_resigned`` is told once when this broker is not the controller any more.
 
-        ``remove_dead`` takes the registration of a dead broker away.
+        ``remove_dead`` takes the registrations of dead brokers away.
         """
         self.tenure = tenure
         self.stream = ChangeStream(tenure.controller_epoch, image)
@@ -109,7 +109,7 @@ class Controller:
     @property
     def facts(self) -> ElectionFacts:
         """What elections must know and no image says."""
-        return self._facts.now
+        return replace(self._facts.now, silent=self._silent.suspects)
 
     @property
     def is_active(self) -> bool:
@@ -358,7 +358,7 @@ class Controller:
         broker = self._require_registered(broker_id, broker_epoch)
         self._check_supports(broker)
         if caller is not None:
-            self._silent.heard(broker_id, caller)
+            self._silent.heard(broker, caller)
         stream = self.stream
         is_mine = asked.controller_epoch == stream.controller_epoch
         await self._hear(broker, asked.report, asked.version if is_mine else None)

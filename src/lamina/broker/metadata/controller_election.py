@@ -7,7 +7,7 @@ broker, nor know what a change means.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -48,9 +48,11 @@ class ControllerElection:
         remember: Callable[[MemberRecord], None],
         counters: ReplicationCounters,
         is_refused: IsRefused,
+        is_connected: Callable[[Broker], bool],
         look_again: Callable[[], None],
     ) -> None:
         """``facts`` are those with which a controller begins; :meth:`look` is due once ``look_again`` was called.
+        ``is_connected`` tells whether this broker has a connection to a controller.
 
         What this broker knows of the cluster from before is ``remembered``; ``remember`` writes it down, and runs on a
         thread.
@@ -67,6 +69,7 @@ class ControllerElection:
         self._remember = remember
         self._counters = counters
         self._is_refused = is_refused
+        self._is_connected = is_connected
         self._look_again = look_again
         self.controller: Controller | None = None
         """While this broker is elected."""
@@ -189,28 +192,38 @@ class ControllerElection:
         self._answered_epoch = broker_epoch
 
     def suspect(self, controller: Broker) -> None:
-        """It does not answer any more: if its process is gone, another is to be elected before its session ends."""
-        if controller == self.controller_broker and not self._is_looking_at_controller:
+        """It did not answer: if its process is gone, another is to be elected before its session ends.
+
+        A process that is gone has no connections. While one is open, whoever rejects new ones says nothing of it.
+        """
+        may_be_gone = controller == self.controller_broker and not self._is_connected(controller)
+        if may_be_gone and not self._is_looking_at_controller:
             self._is_looking_at_controller = True
             self._tasks.begin(self._look_at_controller(controller))
 
     async def _look_at_controller(self, controller: Broker) -> None:
         try:
-            if await is_dead(controller, self._is_refused):
-                await self._remove_dead(controller, None)
+            if await is_dead(controller, self._is_refused) and not self._is_connected(controller):
+                await self._remove_dead([controller], None)
         finally:
             self._is_looking_at_controller = False
 
-    async def _remove_dead(self, broker: Broker, tenure: Tenure | None) -> None:
+    async def _remove_dead(self, brokers: Sequence[Broker], tenure: Tenure | None) -> None:
         """``tenure`` is that of this broker; without one the dead broker is the controller."""
-        try:
-            is_removed = await self._thread.run(lambda: self._membership.remove_dead(broker.id, broker.epoch, tenure))
-        except StoreError as error:
-            logger.debug("broker %d is dead, and its registration stays for now: %s", broker.id, error)
-            return
-        if is_removed:
-            logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker.id)
+        for broker_id in await self._thread.run(lambda: self._removed(brokers, tenure)):
+            logger.warning("broker %d is dead: nothing listens there any more, its registration is removed", broker_id)
             self._look_again()
+
+    def _removed(self, brokers: Sequence[Broker], tenure: Tenure | None) -> list[int]:
+        """On the store's thread, in one piece of work: whoever looks there next finds none of them any more."""
+        removed = []
+        for broker in brokers:
+            try:
+                if self._membership.remove_dead(broker.id, broker.epoch, tenure):
+                    removed.append(broker.id)
+            except StoreError as error:
+                logger.debug("broker %d is dead, and its registration stays for now: %s", broker.id, error)
+        return removed
 
     # Resigning
 

@@ -55,16 +55,25 @@ class ControllerLink:
             asking.cancel()
             moved.cancel()
 
+    def is_connected(self, broker: Broker) -> bool:
+        """Whether a connection to this broker is open, in whichever lane."""
+        address = self._address(broker)
+        return address is not None and any(pool.is_connected(address) for pool in self._pools.values())
+
+    def _address(self, broker: Broker) -> Address | None:
+        endpoint = broker.endpoints.get(self._listener_name)
+        return None if endpoint is None else Address(endpoint.host, endpoint.port)
+
     async def _ask(self, call: Call[T], lane: str) -> T:
         broker = self._controller()
-        endpoint = None if broker is None else broker.endpoints.get(self._listener_name)
-        if endpoint is None:
+        address = None if broker is None else self._address(broker)
+        if address is None:
             raise NetworkError("no controller is elected now")
         pool = self._pools.get(lane)
         if pool is None:
             connector = self._connector_for(f"broker-{self._node_id}-{lane}")
             pool = self._pools[lane] = ConnectionPool(connector, self._limits)
-        connection = await pool.to(Address(endpoint.host, endpoint.port))
+        connection = await pool.to(address)
         return await connection.request(call)
 
     async def close(self) -> None:

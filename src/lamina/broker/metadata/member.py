@@ -28,7 +28,7 @@ from lamina.errors import InvalidRegistration, KafkaError, NetworkError, NotCont
 from lamina.image.image import Broker, Image
 from lamina.image.topic import Partition
 from lamina.store.interface import StoreAway, StoreError, UnsupportedLevel, WrongCluster
-from lamina.store.membership import IdTaken, Membership
+from lamina.store.membership import IdTaken, Membership, Removal
 from lamina.store.registration import Registration
 from lamina.store.session import Session
 from lamina.topic_partition import TopicPartition
@@ -76,12 +76,14 @@ class Member:
         self._registration_of = registration_of
         self._on_fatal = on_fatal
         self._on_unregistered = on_unregistered
-        self._is_unregistered = False
+        self._is_removed = False
         self._changed = asyncio.Event()
         """Set when there may be something new in the store."""
         self._registration: Registration | None = None
         self._answered_by: Broker | None = None
         """The controller that answered this broker last: one that never did may be out of this broker's reach alone."""
+        self._lease: asyncio.Task[None] | None = None
+        """Begins the lease of the last registration, once the roles are those of that."""
         self._tasks = Tasks(loop)
 
     @property
@@ -135,7 +137,7 @@ class Member:
 
     async def drain(self, seconds: float) -> None:
         """Have the leaders of this broker moved away, as far as that can be within the time."""
-        if not self._session.is_answered or self._is_unregistered:
+        if not self._session.is_answered or self._is_removed:
             return  # nobody can be elected now, or others are already
         self._following.drain()
         try:
@@ -156,7 +158,7 @@ class Member:
         )
 
     def release_followers(self) -> None:
-        """FollowResponse the brokers that wait for changes of this one: its connections are about to close."""
+        """Answer the brokers that wait for changes of this one: its connections are about to close."""
         if self.controller is not None:
             self.controller.stream.release()
 
@@ -220,8 +222,6 @@ class Member:
     async def _unregister(self, broker_id: int, controller: Controller) -> None:
         for _ in range(_UNREGISTER_TRIES):
             epoch = await controller.release(broker_id)
-            if epoch is None:
-                return
             if await self._take_registration(broker_id, epoch, controller):
                 break
             # It has registered again, as its watch is about to tell.
@@ -237,7 +237,7 @@ class Member:
             async with asyncio.timeout(_EVERYWHERE_SECONDS):
                 await self._following.wait_until(is_gone)
 
-    async def _take_registration(self, broker_id: int, epoch: int, controller: Controller) -> bool:
+    async def _take_registration(self, broker_id: int, epoch: int | None, controller: Controller) -> bool:
         try:
             return await self._thread.run(lambda: self._membership.unregister(broker_id, epoch, controller.tenure))
         except StoreError as error:
@@ -288,13 +288,17 @@ class Member:
         epoch = await register(self._membership, registration, self._thread, timeout_ms)
         self._cluster.broker_epoch = epoch
         logger.info("registered as broker %d with epoch %d", self._node_id, epoch)
-        self._tasks.begin(self._begin_lease(registration, epoch, self._membership.session_id))
+        self._lease = self._tasks.begin(self._begin_lease(registration, self._membership.session_id))
 
-    async def _begin_lease(self, registration: Registration, epoch: int, session_id: int) -> None:
-        """The lease is that of the roles: those from before a lost session may be others' by now."""
+    def _end_lease(self) -> None:
+        """The registration is gone, and so may be the roles: whoever removed it has left the session alive."""
+        self._session.hold(0)
+        if self._lease is not None:
+            self._lease.cancel()
+
+    async def _begin_lease(self, registration: Registration, session_id: int) -> None:
+        """The lease is that of the roles: those of a registration before may be others' by now."""
         await self._following.wait_until(self._cluster.is_registered_in)
-        if epoch != self.broker_epoch:
-            return
         # The store's thread may have registered this broker in another one by now.
         self._session.hold(session_id)
         # A controller that took this broker for ready would not wait to hear of an unclean stop.
@@ -343,27 +347,32 @@ class Member:
     async def _look(self) -> None:
         registered: Registered = await self._thread.run(self._membership.brokers)
         mine = registered.get(self._node_id)
-        if mine is None and await self._thread.run(self._membership.was_unregistered):
-            self._end_membership()
+        removal = await self._thread.run(self._membership.removal) if mine is None else None
+        if removal is not None:
+            self._end_membership(removal)
             return
         if mine is None or mine[1] != self.broker_epoch:
             await self._register_again()
             registered = await self._await_others()
         await self.election.look(registered, self._session.negotiated_timeout_ms)
 
-    def _end_membership(self) -> None:
+    def _end_membership(self, removal: Removal) -> None:
         """Somebody took this broker out of the cluster: it takes no part any more, until it is started again."""
-        if not self._is_unregistered:
-            logger.warning("this broker was unregistered: it stops")
-            self._is_unregistered = True
-            self._session.hold(0)
-            self.election.resign("this broker was unregistered")
+        if self._is_removed:
+            return
+        self._is_removed = True
+        self._end_lease()
+        self.election.resign(removal)
+        if removal is Removal.UNREGISTERED:
+            logger.warning("%s: it stops", removal)
             self._on_unregistered()
+        else:
+            self._on_fatal(removal)
 
     async def _register_again(self) -> None:
         """The session is another one, or this broker was taken for dead: the others count it as gone."""
         logger.warning("the registration is gone: this broker registers again")
-        self._session.hold(0)
+        self._end_lease()
         self.election.session_lost()
         await self.election.check_cluster()
         # Another one that has the id now has it for good: it has waited for this session to end.

@@ -1,9 +1,9 @@
 """What this broker does when the metadata changes: ``apply(old image, new image)``.
 
 This is the only path by which anything here follows from metadata: the start (from an image of nothing), a topic made,
-a config set, a leader moved, a topic deleted. Owns the image and the settings that this broker serves, and the order of
-the effects. What the cluster has to know of them is returned, never written from here. Must not decide what the
-metadata is.
+a config set, a leader moved, a topic deleted. Owns the order of the effects, when ``Cluster.image`` becomes the
+new one, and the broker's settings as they are now. What the cluster has to know of the effects is returned, never
+written from here. Must not decide what the metadata is.
 """
 
 import logging
@@ -96,29 +96,17 @@ class Publisher:
         changes = await self._threads.run(lambda: diff(Image(new.cluster_id) if old is None else old, new))
         turns = Turns(self._clocks)
         self._apply_broker_configs(changes, new)
-        comes = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
-        comes += [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
         changed = [(change.topic, change.index) for change in changes.partitions_changed]
-        comes += [(change.topic, change.index) for change in changes.partitions_changed if self._is_to_be_made(change)]
+        comes = self._coming(changes)
         here = [(change.topic.name, change.index) for change in changes.partitions_changed if self._is_here(change)]
         retired = [(change.topic, change.index) for change in changes.partitions_changed if self._is_retired(change)]
         if not comes:
             self._cluster.image = new
-        for resource in changes.configs:
-            if resource.type is ResourceType.TOPIC:
-                await self._configure(new, resource.name, turns)
-        if any(resource.type is ResourceType.BROKER for resource in changes.configs):
-            for name in {partition.topic for partition in self._partitions}:
-                await self._configure(new, name, turns)
+        await self._configure_changed(changes, new, turns)
         found = await self._find(new) if old is None else FoundPartitions()
         removed = await self._delete_found(found)
-        gone = [topic for topic in changes.topics_deleted if self._replicas.has_any(topic)]
-        recorded = [topic for topic in gone if topic.id in new.deletions]
         # Before others come under their names.
-        left = await self._delete(recorded, new) if recorded else []
-        if len(recorded) < len(gone):
-            # The metadata is that of an old copy of the cluster's store.
-            await self._replicas.set_aside([topic for topic in gone if topic not in recorded], self._going)
+        recorded, left = await self._delete_gone(changes, new)
         names = frozenset(topic.name for topic in changes.topics_gone)
         anew = names & {topic.name for topic in changes.topics_created}
         self._tell_gone(anew)
@@ -129,12 +117,33 @@ class Publisher:
         deleted = [
             topic for topic in (*changes.topics_created, *changes.topics_being_deleted) if topic.is_being_deleted
         ]
-        if deleted:
-            left += await self._delete(deleted, new)
+        left += await self._delete(deleted, new)
         if retired:
             removed += await self._replicas.retire(retired, lambda name: self.config_of(new, name), self._going)
         self._cluster.image = new
         self._tell_gone(names - anew)
+        await self._tell_applied(changes, found)
+        return Applied(
+            made=[*made, *here],
+            lost=lost,
+            deleted=[*deleted, *recorded],
+            unknown=found.unknown,
+            deleted_before=self._gone_before(new, old),
+            removed=removed,
+            left=left,
+        )
+
+    def _coming(self, changes: Changes) -> list[Replica]:
+        """What may have to be opened or made here."""
+        created = [(topic, index) for topic in changes.topics_created for index in range(len(topic.partitions))]
+        added = [(added.topic, index) for added in changes.partitions_added for index in added.indexes]
+        assigned = [
+            (change.topic, change.index) for change in changes.partitions_changed if self._is_to_be_made(change)
+        ]
+        return created + added + assigned
+
+    async def _tell_applied(self, changes: Changes, found: FoundPartitions) -> None:
+        """Whoever goes by the image that this broker serves: it is the new one now."""
         if found.futures and self.moves is not None:
             self.moves.resume(found.futures)
         if changes.brokers:
@@ -142,16 +151,6 @@ class Publisher:
                 partition.brokers_changed()
         for listener in self._listeners:
             listener.image_changed(changes)
-        gone_before = self._gone_before(new, old)
-        return Applied(
-            made=[*made, *here],
-            lost=lost,
-            deleted=[*deleted, *recorded],
-            unknown=found.unknown,
-            deleted_before=gone_before,
-            removed=removed,
-            left=left,
-        )
 
     async def make_waiting(self, image: Image) -> Applied:
         """Make the replicas that could not be opened for now when the image came."""
@@ -175,6 +174,15 @@ class Publisher:
             return
         for listener in self._listeners:
             listener.settings_changed(self.settings)
+
+    async def _configure_changed(self, changes: Changes, image: Image, turns: Turns) -> None:
+        """Topics whose own configs changed, and all of them where their defaults did."""
+        for resource in changes.configs:
+            if resource.type is ResourceType.TOPIC:
+                await self._configure(image, resource.name, turns)
+        if any(resource.type is ResourceType.BROKER for resource in changes.configs):
+            for name in {partition.topic for partition in self._partitions}:
+                await self._configure(image, name, turns)
 
     async def _configure(self, image: Image, name: str, turns: Turns) -> None:
         topic = image.topics.get(name)
@@ -373,8 +381,22 @@ class Publisher:
 
     # Going
 
+    async def _delete_gone(
+        self, changes: Changes, image: Image
+    ) -> tuple[list[Topic], list[tuple[TopicPartition, bytes]]]:
+        """Delete topics that are in the image no more. Returns them, and what failed directories may have of them."""
+        gone = [topic for topic in changes.topics_deleted if self._replicas.has_any(topic)]
+        recorded = [topic for topic in gone if topic.id in image.deletions]
+        left = await self._delete(recorded, image)
+        if len(recorded) < len(gone):
+            # The metadata is that of an old copy of the cluster's store.
+            await self._replicas.set_aside([topic for topic in gone if topic not in recorded], self._going)
+        return recorded, left
+
     async def _delete(self, topics: list[Topic], image: Image) -> list[tuple[TopicPartition, bytes]]:
         """Returns what failed directories may still have of them."""
+        if not topics:
+            return []
         return await self._replicas.delete(topics, lambda name: self.config_of(image, name), self._going)
 
     def _tell_gone(self, topics: frozenset[str]) -> None:

@@ -1,6 +1,7 @@
 """The replicas of this broker on its disks: opened, made, deleted.
 
-Owns the steps, and which of them wait for the disk on threads; all else is a turn of the loop. What cannot be used is
+Owns the steps, and which of them wait for the disk on threads; all else is a turn of the loop. However many partitions
+a topic has, the steps wait for the disk a fixed number of times. What cannot be used is
 offline and says why. Must not know why a replica comes or goes: the publisher does.
 """
 
@@ -14,7 +15,7 @@ from uuid import UUID
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.found_partitions import FoundPartitions
 from lamina.broker.partitions.cluster import Cluster
-from lamina.broker.partitions.commits import Flushes
+from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -89,34 +90,14 @@ class Replicas:
         self._directories.of.update({(topic.name, index): found.places[topic.name, index] for topic, index in here})
         done = 0
 
-        async def open_one(topic: Topic, index: int, pool: Threads) -> None:
-            nonlocal done
-            directory = self._directories.of[topic.name, index]
-            config, now_ms = config_of(topic.name), self._clocks.now_ms()
-            expiration_ms = settings[PRODUCER_ID_EXPIRATION_MS]
-            reason = directory.failure
-            if reason is None:
-                try:
-                    if (topic.name, index) in found.copies:
-                        copies = found.copies[topic.name, index]
-                        log = await self._open_copy(pool, copies, (topic.name, index), config, now_ms, expiration_ms)
-                        directory = self._directories.of[topic.name, index]
-                    else:
-                        log = await pool.run(
-                            lambda: directory.open_log(topic.name, index, config, now_ms, expiration_ms)
-                        )
-                    self._serve(directory.adopt(log), topic, settings)
-                except StorageError as error:
-                    reason = str(error)
-            if reason is not None:
-                self.take_offline(topic, index, reason)
-            done += 1
-            if opened is not None:
-                opened(done, len(here))
-
         async def open_in_turn(waiting: Iterator[Replica], pool: Threads) -> None:
+            nonlocal done
             for topic, index in waiting:
-                await open_one(topic, index, pool)
+                copies = found.copies.get((topic.name, index), ())
+                await self._open_one(topic, index, copies, config_of(topic.name), settings, pool)
+                done += 1
+                if opened is not None:
+                    opened(done, len(here))
 
         count = settings[NUM_RECOVERY_THREADS_PER_DATA_DIR]
         by_path: defaultdict[str, list[Replica]] = defaultdict(list)
@@ -134,6 +115,30 @@ class Replicas:
             for pool in pools:
                 pool.close()
         return [(topic, index) for topic, index in replicas if (topic.name, index) not in found.places]
+
+    async def _open_one(
+        self,
+        topic: Topic,
+        index: int,
+        copies: Sequence[LogDirectory],
+        config: LogConfig,
+        settings: BrokerSettings,
+        pool: Threads,
+    ) -> None:
+        """It is served, or it is offline and says why. ``copies`` are the directories of one that is in several."""
+        key, now_ms, expiration_ms = (topic.name, index), self._clocks.now_ms(), settings[PRODUCER_ID_EXPIRATION_MS]
+        directory = self._directories.of[key]
+        if directory.failure is not None:
+            self.take_offline(topic, index, directory.failure)
+            return
+        try:
+            if copies:
+                log = await self._open_copy(pool, copies, key, config, now_ms, expiration_ms)
+            else:
+                log = await pool.run(lambda: directory.open_log(*key, config, now_ms, expiration_ms))
+            self._serve(self._directories.of[key].adopt(log), topic, settings)
+        except StorageError as error:
+            self.take_offline(topic, index, str(error))
 
     async def _open_copy(
         self,

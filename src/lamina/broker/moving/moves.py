@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.listener import MetadataListener
-from lamina.broker.moving.move import FutureState, Move, MovingParts
-from lamina.broker.partitions.commits import Flushes
+from lamina.broker.moving.partition_move import FutureState, MovingParts, PartitionMove
+from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -66,7 +66,7 @@ class Moves(MetadataListener):
         )
         self._parts: MovingParts | None = None
         """Made with the first move: most brokers have none."""
-        self._moves: dict[TopicPartition, Move] = {}
+        self._moves: dict[TopicPartition, PartitionMove] = {}
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._deciding = asyncio.Lock()
         self._is_stopping = False
@@ -145,23 +145,23 @@ class Moves(MetadataListener):
     # One move
 
     def _begin(self, partition: Partition, target: LogDirectory, found: FutureLog | None = None) -> None:
-        move = Move(self._moving_parts(), partition, target, found)
+        move = PartitionMove(self._moving_parts(), partition, target, found)
         self._moves[move.key] = move
         self._directories.futures[move.key] = target
         if self._is_stopping:
             move.stop()
         self._tasks[move.key] = asyncio.get_running_loop().create_task(self._run(move))
 
-    async def _run(self, move: Move) -> None:
+    async def _run(self, move: PartitionMove) -> None:
         try:
             await move.run()
         except Exception as error:
-            self._counters.count_unexpected(Place.TIMER)
+            self._counters.count_unexpected(Place.MOVE)
             logger.error("the move of %s-%d failed", *move.key, exc_info=error)
         finally:
             del self._moves[move.key], self._tasks[move.key], self._directories.futures[move.key]
 
-    async def _end(self, move: Move) -> None:
+    async def _end(self, move: PartitionMove) -> None:
         move.cancel()
         await asyncio.wait((self._tasks[move.key],))
 

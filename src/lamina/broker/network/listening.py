@@ -122,6 +122,8 @@ class Listening:
         self._waiting: set[Bound] = set()
         """Listeners that accept no connection until one closes or the limits change."""
         self._looking_up: asyncio.Task[None] | None = None
+        self._is_watching = False
+        """Whether connections are looked at for silence and for requests that do not arrive."""
         self.connections: set[Connection] = set()
         self.created: Counter[str] = Counter()
         """Accepted connections by listener, those that are gone included."""
@@ -149,11 +151,19 @@ class Listening:
         return self._gone_bytes_out + sum(connection.bytes_out for connection in self.connections)
 
     def start(self, bound: list[Bound]) -> None:
+        """Accept connections on these listeners too."""
         self._connection_descriptors = connection_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         for one in bound:
             one.listen()
             self._bound.append(one)
             self._loop.add_reader(one.socket.fileno(), self._accept, one)
+        self._watch()
+
+    def _watch(self) -> None:
+        """From the first start on, whichever listeners open when."""
+        if self._is_watching:
+            return
+        self._is_watching = True
         if self._max_idle_seconds >= 0:
             self._sweep_later()
         self._look_for_stalled_later()
@@ -168,7 +178,7 @@ class Listening:
             for connection in [one for one in self.connections if one.is_stalled(now)]:
                 logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
                 connection.close(Ended.ARRIVAL)
-        if self._bound:
+        if self._is_watching:
             self._look_for_stalled_later()
 
     def _sweep_later(self) -> None:
@@ -182,7 +192,7 @@ class Listening:
             if connection.active_at < idle_since and not connection.is_waiting:
                 logger.info("%s: closed after %g s of silence", connection.peer, self._max_idle_seconds)
                 connection.close(Ended.IDLE)
-        if self._bound:
+        if self._is_watching:
             self._sweep_later()
 
     def _accept(self, bound: Bound) -> None:
@@ -371,6 +381,7 @@ class Listening:
         self._wake()
 
     def stop_accepting(self) -> None:
+        self._is_watching = False
         for bound in self._bound:
             self._loop.remove_reader(bound.socket.fileno())
             bound.socket.close()

@@ -1,8 +1,8 @@
 """What the partitions of this broker know of their cluster, and what they ask of it.
 
 One object for all of them: who this broker is, which others can serve, whether this broker's session is proven, and to
-whom a wanted change of an in-sync set is given. Owns the image that this broker serves. Must not know where it comes
-from.
+whom a wanted change of an in-sync set is given. Holds the image that this broker serves; ``publisher``
+replaces it.
 """
 
 from collections.abc import Callable

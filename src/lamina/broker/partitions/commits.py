@@ -1,59 +1,21 @@
-"""Waiting until records are committed or deleted on all replicas, and the flushes that are a part of it.
+"""Waiting until records are committed or deleted on all replicas.
 
 Owns the calls through which requests wait for several partitions, some with a timeout; a coordinator has one partition,
 and asks it itself. Must not know what was appended.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextvars import Context
 from functools import partial
 
-from lamina.broker.counters import Counters, Place
 from lamina.broker.partitions.offset_waiters import AT_A_TIME, Waiter
 from lamina.broker.partitions.partition import CommitPoint, Partition
-from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError, RequestTimedOut
 from lamina.topic_partition import TopicPartition
-
-logger = logging.getLogger(__name__)
-
-
-class Flushes:
-    """Runs the flushes of logs on threads, and counts how long they took."""
-
-    def __init__(self, threads: Threads, counters: Counters, clocks: Clocks) -> None:
-        self._threads = threads
-        self._counters = counters
-        self._clocks = clocks
-
-    def run(self, work: Callable[[], None], done: Callable[[OSError | None], None]) -> None:
-        took_ns = 0
-        fault: Exception | None = None
-
-        def timed() -> None:
-            nonlocal took_ns, fault
-            began_ns = self._clocks.monotonic_ns()
-            try:
-                work()
-            except Exception as error:
-                fault = None if isinstance(error, OSError) else error
-                raise
-            finally:
-                took_ns = self._clocks.monotonic_ns() - began_ns
-
-        def counted(error: OSError | None) -> None:
-            self._counters.flushes.observe(took_ns)
-            if fault is not None:
-                logger.error("a flush failed", exc_info=fault)
-                self._counters.count_unexpected(Place.PARTITION)
-            done(error)
-
-        self._threads.run_then(timed, counted)
 
 
 async def all_committed(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from lamina.broker.partitions.follower_progress import NEVER_MS, UNCHECKED_EPOCH, FollowerProgress
 from lamina.errors import ErrorCode, NotEnoughReplicas, NotLeaderOrFollower, UnknownLeaderEpoch
 from lamina.image.topic import Partition as PartitionState
+from lamina.records.batch import NO_LEADER_EPOCH
 
 BrokerEpochOf = Callable[[int], int | None]
 """The epoch of a broker's registration, if it can serve its replica of the partition (R44)."""
@@ -29,7 +30,6 @@ _METADATA_WILL_TELL = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     )
 )
-_NO_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,7 +137,7 @@ class Leader:
         if replica_id not in self.followers:
             sentence = f"broker {replica_id} is no replica of {name}"
             # A follower that knows an epoch may know of an assignment which has not come here yet.
-            raise NotLeaderOrFollower(sentence) if leader_epoch == _NO_EPOCH else UnknownLeaderEpoch(sentence)
+            raise NotLeaderOrFollower(sentence) if leader_epoch == NO_LEADER_EPOCH else UnknownLeaderEpoch(sentence)
         registered = self._broker_epoch_of(replica_id)
         if registered is not None and UNCHECKED_EPOCH < broker_epoch < registered:
             raise NotLeaderOrFollower(f"broker {replica_id} has registered again since it sent epoch {broker_epoch}")

@@ -33,14 +33,12 @@ from lamina.image.topic import Partition as PartitionState
 from lamina.log.flushing import Flusher
 from lamina.log.partition_log import Appended, PartitionLog
 from lamina.log.producer_states import FIRST_WITH_EPOCH_BUMP, Origin, VerificationGuard
-from lamina.records.batch import read_header, stamp_log_append_time, stamp_max_timestamp
+from lamina.records.batch import NO_LEADER_EPOCH, read_header, stamp_log_append_time, stamp_max_timestamp
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.prepare import PreparedBatch
 from lamina.records.validate import BatchRules
 from lamina.settings.log_config import LogConfig
 from lamina.wire.fetch_request import READ_COMMITTED
-
-NO_EPOCH = -1
 
 
 class CommitPoint(NamedTuple):
@@ -553,7 +551,7 @@ class Partition:
     def check_epoch(self, epoch: int) -> None:
         """A client that knows another epoch has to refresh its metadata, or to wait until we know it too."""
         known = self.epoch
-        if epoch in (NO_EPOCH, known):
+        if epoch in (NO_LEADER_EPOCH, known):
             return
         if epoch < known:
             raise FencedLeaderEpoch(f"{self.log.name} is at leader epoch {known}, the client at {epoch}")

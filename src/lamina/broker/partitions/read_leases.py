@@ -20,7 +20,7 @@ from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.errors import PolicyViolation, ResourceNotFound, StorageError
 from lamina.log.directory import LogDirectory
-from lamina.log.lending import LentFile, are_unchanged, find_stretches, held_bytes, link_files, remove_lent
+from lamina.log.lending import LentFile, are_unchanged, find_ranges, held_bytes, link_files, remove_lent
 from lamina.log.names import READING_FOLDER
 from lamina.log.transaction_index import AbortedTransaction
 
@@ -146,7 +146,7 @@ class ReadLeases:
         bound = partition.bound(asked.isolation_level)
         if not is_near:
             bound = min(bound, log.recovery_point)
-        stretches = find_stretches(log, asked.start, asked.end, bound, MOST_SEGMENTS)
+        ranges = find_ranges(log, asked.start, asked.end, bound, MOST_SEGMENTS)
         directory = self._directories.of[partition.topic, partition.index]
         lease_id = uuid4()
         lease = ReadLease(
@@ -156,18 +156,18 @@ class ReadLeases:
             partition.index,
             epoch,
             asked.start,
-            stretches.end_offset,
-            stretches.aborted,
+            ranges.end_offset,
+            ranges.aborted,
             directory,
             f"{directory.path}/{READING_FOLDER}/{lease_id.hex}",
             self._clocks.now_ms(),
             [],
             0,
         )
-        if not stretches.found:
+        if not ranges.found:
             return lease
         try:
-            lease.files = await self._threads.run(partial(link_files, directory.disk, lease.folder, stretches))
+            lease.files = await self._threads.run(partial(link_files, directory.disk, lease.folder, ranges))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -175,7 +175,7 @@ class ReadLeases:
         is_there = self._partitions.find(partition.topic, partition.index) is partition
         # Only a log that is not led is cut, and what is cut is what no reader was shown.
         is_led = partition.leader is not None and partition.leader.epoch == epoch
-        if self._is_closed or not (is_there and is_led and are_unchanged(log, stretches)):
+        if self._is_closed or not (is_there and is_led and are_unchanged(log, ranges)):
             await self._remove(lease)
             partition.require_leader()
             return None
@@ -187,19 +187,20 @@ class ReadLeases:
 
     # Holding and giving back
 
-    def renew(self, lease_id: UUID) -> None:
+    def renew(self, lease_id: UUID | None) -> None:
         """Raises RESOURCE_NOT_FOUND for one that has ended."""
         self._find(lease_id).due_ms = self._clocks.monotonic_ms() + LEASE_MS
 
-    async def give_back(self, lease_id: UUID) -> None:
+    async def give_back(self, lease_id: UUID | None) -> None:
         """Raises RESOURCE_NOT_FOUND for one that has ended."""
         await self._end(self._find(lease_id), Ended.GIVEN_BACK)
 
-    def _find(self, lease_id: UUID) -> ReadLease:
-        lease = self._leases.get(lease_id)
+    def _find(self, lease_id: UUID | None) -> ReadLease:
+        """The id of zeros, which the wire reads as none, is nobody's."""
+        lease = None if lease_id is None else self._leases.get(lease_id)
         if lease is None:
             raise ResourceNotFound(
-                f"there is no lease {lease_id.hex}: it was not renewed for {LEASE_MS} ms, was revoked, or the broker "
+                f"there is no such lease: it was not renewed for {LEASE_MS} ms, was revoked, or the broker "
                 "has restarted"
             )
         return lease

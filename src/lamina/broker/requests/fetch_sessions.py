@@ -1,7 +1,8 @@
 """Incremental fetch sessions (KIP-227): a client names its partitions once and then only what changed.
 
-Owns which partitions a session holds, in which order they are answered, and when a session has to make room
-for another. Must not know logs: what was answered is told by the fetch handler.
+Owns which partitions a session holds, in which order they are answered, and when a session has to make room for
+another. Of a follower's session only those partitions are looked at that have said that they changed. Must not know
+logs: what was answered is told by the fetch handler.
 """
 
 from collections import OrderedDict

@@ -5,14 +5,13 @@ wait for their turn. Must not know who coordinates what, nor what a producer is 
 """
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lamina.broker.coordination.broker_batches import AskBroker, BrokerBatches
 from lamina.errors import ErrorCode, InvalidProducerEpoch, KafkaError, NetworkError, error_from_code
 from lamina.peer.call import MessageCall
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, by_topic
 from lamina.wire.api_keys import ADD_PARTITIONS_TO_TXN
 
 _VERSIONS = range(4, 6)
@@ -89,15 +88,8 @@ def _told(question: Question) -> dict[str, Any]:
         "producer_id": question.producer_id,
         "producer_epoch": question.producer_epoch,
         "verify_only": not question.may_add,
-        "topics": [{"name": name, "partitions": indexes} for name, indexes in _by_topic(question.partitions).items()],
+        "topics": [{"name": name, "partitions": indexes} for name, indexes in by_topic(question.partitions).items()],
     }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    indexes: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, index in partitions:
-        indexes[topic].append(index)
-    return indexes
 
 
 def _answers(questions: Sequence[Question], response: Any) -> list[Answers]:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
+from lamina.broker.readiness import Readiness
 from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Handler
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.forwarding import Forwarding
@@ -45,6 +46,7 @@ class Router:
         counters: Counters,
         request_watch: RequestWatch,
         message_thread: Threads,
+        readiness: Readiness,
         client_quotas: ClientQuotas,
         forwarding: Forwarding | None = None,
         broker_listener: str | None = None,
@@ -54,8 +56,7 @@ class Router:
         self._message_thread = message_thread
         self._forwarding = forwarding
         self._broker_listener = broker_listener
-        self.is_for_brokers_alone = False
-        """Whether clients are sent away: this broker starts, and other brokers need it already."""
+        self._readiness = readiness
         self._counters = counters
         self._request_watch = request_watch
         self._apis: dict[int, tuple[Api, Handler]] = {}
@@ -90,7 +91,9 @@ class Router:
             request.size_bytes = len(frame)
             request.charge = self._client_quotas.charge(request)
         body = frame[body_at:]
-        if self.is_for_brokers_alone and not (api.is_for_brokers or api.is_for_controller or api_key == API_VERSIONS):
+        if self._readiness.is_for_brokers_alone and not (
+            api.is_for_brokers or api.is_for_controller or api_key == API_VERSIONS
+        ):
             raise CloseConnection(f"asked for {api.name} while this broker starts")
         if api.is_for_brokers and self._broker_listener not in (None, client.listener_name):
             raise CloseConnection(f"asked for {api.name}, which only brokers may ask, on {client.listener_name}")

@@ -22,7 +22,7 @@ from lamina.client.pacing import Pacer
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
 from lamina.client.sender import Sender
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 _VALUES = 64
 _SILENCE_SECONDS = 30.0
@@ -74,25 +74,26 @@ def send(
     rate: float | None,
     interruption: Interruption,
     latencies: Latencies | None,
+    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> Measured:
     """Raises ClientError when a record is not delivered."""
     values = _values(size_bytes)
     sender = Sender(cluster, topic, config, latencies)
     sender.warm_up(values[0])
     deliveries, progress = sender.deliveries, ProgressLine()
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     end = None if amount.seconds is None else began + amount.seconds
     pacer = None if rate is None else Pacer(rate, began)
 
     def show() -> None:
-        elapsed = SYSTEM_CLOCKS.monotonic_seconds() - began
+        elapsed = clocks.monotonic_seconds() - began
         shown = rate_text(deliveries.records, deliveries.size_bytes, elapsed)
         progress.show(lambda: f"sending: {counted(deliveries.records, 'record')} ({shown})")
 
     number = 0
     while number != amount.records and deliveries.failed_number is None:
         if pacer is not None or not number % _LOOK_EVERY:
-            now = SYSTEM_CLOCKS.monotonic_seconds()
+            now = clocks.monotonic_seconds()
             if interruption() or (end is not None and now >= end):
                 break
             show()
@@ -112,10 +113,16 @@ def send(
         raise ClientError(
             f"record {deliveries.failed_number + 1} was not delivered: {deliveries.failure}; delivered: {delivered}"
         )
-    return Measured(deliveries.records, deliveries.size_bytes, SYSTEM_CLOCKS.monotonic_seconds() - began)
+    return Measured(deliveries.records, deliveries.size_bytes, clocks.monotonic_seconds() - began)
 
 
-def read(cluster: Cluster, topic: str, amount: Amount, interruption: Interruption) -> Measured:
+def read(
+    cluster: Cluster,
+    topic: str,
+    amount: Amount,
+    interruption: Interruption,
+    clocks: Clocks = SYSTEM_CLOCKS,
+) -> Measured:
     """From the beginning of the topic to its end as it is now."""
     admin = cluster.admin()
     found = topics.find(admin, topic)
@@ -126,15 +133,15 @@ def read(cluster: Cluster, topic: str, amount: Amount, interruption: Interruptio
     ranges = [PartitionRange(each, first[each], end[each]) for each in found.partitions]
     reader = Reader(cluster, topic, ranges, read_committed=False, follow=False, silence_seconds=_SILENCE_SECONDS)
     measured, progress = Measured(), ProgressLine()
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
 
     def is_stopped() -> bool:
-        measured.seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
+        measured.seconds = clocks.monotonic_seconds() - began
         return interruption() or (amount.seconds is not None and measured.seconds >= amount.seconds)
 
     try:
         for messages in reader.batches(is_stopped, amount.records):
-            measured.seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
+            measured.seconds = clocks.monotonic_seconds() - began
             if messages and measured.first_seconds is None:
                 measured.first_seconds = measured.seconds
             measured.records += len(messages)

@@ -1,12 +1,11 @@
 """``lamina cluster restore``: shows what ``lamina.offline`` restores of a cluster."""
 
-import shlex
 from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
-from lamina.cli.options.settings import settings_from, settings_options
+from lamina.cli.options.settings import serve_line, settings_from, settings_options
 from lamina.cli.outcome import BAD_INPUT, FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import bytes_text, counted
@@ -71,12 +70,8 @@ def restore(
     except BackupError as error:
         warn(f"{error}; this broker was not restored")
         return SOMETHING_WRONG
-    flags = [f"--config={file}"] if file is not None else []
-    flags += [f"--data-dir={restored.data_directory}"] if file is None or data_dir is not None else []
-    flags += [f"--node-id={node_id}"] if node_id is not None else []
-    flags += [f"--zookeeper={zookeeper}"] if zookeeper is not None else []
-    flags += [f"--set={text}" for text in sets]
-    _print(restored, shlex.join(["lamina", "serve", *flags]), as_json)
+    given = restored.data_directory if file is None or data_dir is not None else None
+    _print(restored, serve_line(file, given, node_id, zookeeper, sets), as_json)
     return FINE
 
 

@@ -20,7 +20,7 @@ from lamina.cli.options.settings import settings_pairs_from
 from lamina.cli.outcome import FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import counted
-from lamina.clocks import SYSTEM_CLOCKS, pause
+from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 from lamina.cluster.broker_figures import BrokerWatch
 from lamina.cluster.layout import command_for
 from lamina.cluster.local_cluster import LocalCluster
@@ -139,9 +139,9 @@ def _watch(cluster: LocalCluster, interruption: Interruption, *, as_json: bool) 
             _await_next_look(interruption)
 
 
-def _await_next_look(interruption: Interruption) -> None:
-    deadline = SYSTEM_CLOCKS.monotonic_seconds() + _LOOK_SECONDS
-    while not interruption() and SYSTEM_CLOCKS.monotonic_seconds() < deadline:
+def _await_next_look(interruption: Interruption, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+    deadline = clocks.monotonic_seconds() + _LOOK_SECONDS
+    while not interruption() and clocks.monotonic_seconds() < deadline:
         pause(_POLL_SECONDS)
 
 

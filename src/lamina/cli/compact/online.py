@@ -17,6 +17,7 @@ from lamina.cli.printing.text import bytes_text, counted
 from lamina.client.admin_listener import AdminListener
 from lamina.client.errors import ClientError
 from lamina.clocks import pause
+from lamina.topic_partition import name_of
 
 _POLL_SECONDS = 0.2
 
@@ -89,7 +90,7 @@ def _await(
                 return dict(sorted(found.items()))
             for key in left:
                 if key in forsaken:
-                    raise ClientError(f"{key[0]}-{key[1]} was not compacted: {forsaken[key]}")
+                    raise ClientError(f"{name_of(key)} was not compacted: {forsaken[key]}")
             forsaken = _look(listener, left, found, progress, told)
             pause(_POLL_SECONDS)
     finally:

@@ -173,9 +173,15 @@ def command(
     if group is not None and partitions:
         raise click.UsageError("Give --group or --partition, not both: a group assigns partitions itself.")
     ranges = ranges_of(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
-    how = {"read_committed": read_committed, "follow": follow}
     if group is None:
-        reader = Reader(cluster, topic, ranges, **how, silence_seconds=timeout_seconds)
+        reader = Reader(
+            cluster,
+            topic,
+            ranges,
+            read_committed=read_committed,
+            follow=follow,
+            silence_seconds=timeout_seconds,
+        )
     else:
         reader = GroupReader(
             cluster,
@@ -184,15 +190,17 @@ def command(
             protocol=protocol or cluster.given("group.protocol") or "classic",
             starts={each.partition: each.start for each in ranges},
             ends=_ends(ranges),
-            **how,
+            read_committed=read_committed,
+            follow=follow,
             silence_seconds=timeout_seconds,
         )
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    clocks = SYSTEM_CLOCKS
+    began = clocks.monotonic_seconds()
 
     def tell() -> None:
         if decoding is not None:
             decoding.tell()
-        seconds = SYSTEM_CLOCKS.monotonic_seconds() - began
+        seconds = clocks.monotonic_seconds() - began
         told = (
             json_line(summary_row(topic, reader.ranges, seconds))
             if name == "json"

@@ -77,7 +77,7 @@ def command(
     if ping is not None:
         return _ping(ping)
     if bundle is not None and os.path.lexists(bundle):
-        click.echo(f"lamina: {bundle} already exists: choose another name", err=True)
+        warn(f"{bundle} already exists: choose another name")
         return BAD_INPUT
     if log_file is not None and bundle is None:
         raise click.UsageError("--log needs --bundle FILE.")
@@ -117,11 +117,11 @@ def _ping(address: str) -> int:
         answering = probe(host.removeprefix("[").removesuffix("]") or "localhost", int(port))
     except OSError as error:
         advice = "start a broker there with `lamina serve`, or correct the address"
-        click.echo(f"lamina: {address}: {(error.strerror or str(error)).lower()}; {advice}", err=True)
+        warn(f"{address}: {(error.strerror or str(error)).lower()}; {advice}")
         return SOMETHING_WRONG
     if answering is None:
         advice = "give the address of a broker's listener, not of its admin listener"
-        click.echo(f"lamina: {address}: what listens there does not speak Kafka's protocol; {advice}", err=True)
+        warn(f"{address}: what listens there does not speak Kafka's protocol; {advice}")
         return SOMETHING_WRONG
     click.echo(f"{address}: {answering}")
     return FINE

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 
 from lamina.cli.doctor.finding import Finding
 from lamina.cli.doctor.machine import REQUIRED, versions_of
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.settings.lists import BROKER_SETTINGS, broker_ignored, listener_setting
 from lamina.settings.values import BrokerSettings, Source
 
@@ -33,7 +33,7 @@ CONTENTS: Mapping[str, str] = {
 }
 
 
-def write_bundle(path: str, parts: Mapping[str, str]) -> None:
+def write_bundle(path: str, parts: Mapping[str, str], clocks: Clocks = SYSTEM_CLOCKS) -> None:
     """A tar of texts, whole or not at all. Raises FileExistsError for a file that is there already."""
     # The final name is taken first, so that no other file can take it meanwhile.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -42,7 +42,7 @@ def write_bundle(path: str, parts: Mapping[str, str]) -> None:
             for name, text in parts.items():
                 data = text.encode(errors="replace")
                 member = tarfile.TarInfo(f"lamina-bundle/{name}")
-                member.size, member.mtime, member.mode = len(data), SYSTEM_CLOCKS.now_ms() // 1000, 0o644
+                member.size, member.mtime, member.mode = len(data), clocks.now_ms() // 1000, 0o644
                 tar.addfile(member, io.BytesIO(data))
     except BaseException:
         os.unlink(path)

@@ -9,7 +9,7 @@ import subprocess
 from datetime import UTC, datetime
 
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
 LATEST = datetime(2100, 1, 1, tzinfo=UTC).timestamp()
@@ -32,13 +32,13 @@ def judge_clock(now: float, drift_seconds: float, is_synchronised: bool | None) 
     return fine("clock", what + (", synchronised by NTP" if is_synchronised else ""))
 
 
-def began() -> tuple[float, float]:
+def began(clocks: Clocks = SYSTEM_CLOCKS) -> tuple[float, float]:
     """Wall and monotonic time, to be compared later."""
-    return SYSTEM_CLOCKS.wall_ns() / 1e9, SYSTEM_CLOCKS.monotonic_seconds()
+    return clocks.wall_ns() / 1e9, clocks.monotonic_seconds()
 
 
-def check_clock(since: tuple[float, float]) -> Finding:
-    wall, steady = began()
+def check_clock(since: tuple[float, float], clocks: Clocks = SYSTEM_CLOCKS) -> Finding:
+    wall, steady = began(clocks)
     return judge_clock(wall, (wall - since[0]) - (steady - since[1]), _is_synchronised())
 
 

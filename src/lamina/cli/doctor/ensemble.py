@@ -4,17 +4,15 @@ Every server is asked by a connection of its own, with ZooKeeper's four-letter w
 allow the word, or wants TLS, is believed to work when it accepts the connection. Must not open a session.
 """
 
-import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
 from lamina.settings.zookeeper_options import ZooKeeperOptions
+from lamina.store.ensemble_health import accepts, says_it_is_well
 
 _SECONDS = 3.0
-_WORD, _WELL = b"ruok", b"imok"
-_ANSWER_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +49,12 @@ def check_ensemble(options: ZooKeeperOptions) -> Finding:
 def _ask(address: str, *, is_plain: bool) -> ServerFacts:
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host.strip("[]"), int(port)), _SECONDS) as connection:
-            if not is_plain:
-                return ServerFacts(address)
-            connection.settimeout(_SECONDS)
-            connection.sendall(_WORD)
-            answer = connection.recv(_ANSWER_BYTES)
+        if not is_plain:
+            accepts(host.strip("[]"), int(port), _SECONDS)
+            return ServerFacts(address)
+        is_well = says_it_is_well(host.strip("[]"), int(port), _SECONDS)
     except TimeoutError:
         return ServerFacts(address, "does not answer")
     except OSError as error:
         return ServerFacts(address, (error.strerror or str(error)).lower())
-    # Nothing, or a sentence: the word is not on the server's list.
-    return ServerFacts(address, is_well=True if answer == _WELL else None)
+    return ServerFacts(address, is_well=is_well or None)

@@ -8,7 +8,7 @@ import click
 
 from lamina.cli.dump import index_files, log_file, text_files
 from lamina.cli.dump.listing import Listing, Unreadable
-from lamina.cli.outcome import BAD_INPUT, FINE, describe
+from lamina.cli.outcome import BAD_INPUT, FINE, describe, warn
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import cell
 from lamina.log import checkpoints
@@ -77,7 +77,7 @@ def command(files: tuple[str, ...], with_records: bool, as_json: bool) -> int:
         except OSError as error:
             failure = describe(error)
         if failure is not None:
-            click.echo(f"lamina: {failure}", err=True)
+            warn(failure)
             status = BAD_INPUT
     return status
 

@@ -7,7 +7,7 @@ import click
 from lamina.cli.groups.lookup import all_groups, assigned, describe_all, protocol_of, state_of
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import groups_argument
-from lamina.cli.outcome import Attempts
+from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Value, print_json, print_table
 from lamina.client.cluster import Cluster
 
@@ -34,7 +34,7 @@ def describe(cluster: Cluster, groups: tuple[str, ...], as_json: bool) -> int:
         else:
             _print(group)
     if not count and not groups and not attempts.status:
-        click.echo("lamina: there are no groups", err=True)
+        warn("there are no groups")
     return attempts.status
 
 

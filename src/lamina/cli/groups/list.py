@@ -6,7 +6,7 @@ import click
 
 from lamina.cli.groups.lookup import STATES, all_groups, protocol_of, state_of
 from lamina.cli.options.cluster import as_json_option, cluster_options
-from lamina.cli.outcome import Attempts
+from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.client.cluster import Cluster
 
@@ -65,5 +65,5 @@ def list_groups(cluster: Cluster, states: tuple[str, ...], types: tuple[str, ...
         [tuple(str(row[name]) for name in ("group", "state", "protocol")) for row in rows],
     )
     if not rows and not attempts.status:
-        click.echo(f"lamina: there are no {'such ' if filters else ''}groups", err=True)
+        warn(f"there are no {'such ' if filters else ''}groups")
     return attempts.status

@@ -19,6 +19,7 @@ from lamina.cli.topics.lookup import describe_all as describe_topics
 from lamina.cli.topics.partition_offsets import PartitionOffsets
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Refused
+from lamina.topic_partition import name_of
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConsumerGroupDescription
@@ -148,7 +149,7 @@ def _plan(
             continue
         start, end = earliest[key], latest[key]
         current = before.get(key)
-        name = f"{key[0]}-{key[1]}"
+        name = name_of(key)
         if target.place is Place.SHIFT and current is None:
             attempts.fail(name, ClientError("there is no committed offset to shift; give --to-offset"))
             continue

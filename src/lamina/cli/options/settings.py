@@ -3,6 +3,7 @@
 Must not know what the settings are for.
 """
 
+import shlex
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -64,6 +65,15 @@ def settings_from(
         flags={name: text for name, text in given.items() if text is not None},
         sets=settings_pairs_from(sets, "--set"),
     )
+
+
+def serve_line(
+    file: str | None, data_dir: str | None, node_id: object | None, zookeeper: str | None, sets: Iterable[str]
+) -> str:
+    """The command that starts a broker with settings that were given like this."""
+    given = {"config": file, "data-dir": data_dir, "node-id": node_id, "zookeeper": zookeeper}
+    flags = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    return shlex.join(["lamina", "serve", *flags, *(f"--set={text}" for text in sets)])
 
 
 def pairs_from(texts: Iterable[str], option: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 if TYPE_CHECKING:
     from lamina.log.backup.copier import Step
@@ -22,14 +22,15 @@ _EVERY_SECONDS = 0.2
 
 
 class ProgressLine:
-    def __init__(self, *, is_wanted: bool = True) -> None:
+    def __init__(self, *, is_wanted: bool = True, clocks: Clocks = SYSTEM_CLOCKS) -> None:
+        self._clocks = clocks
         self._is_wanted = is_wanted and sys.stderr.isatty()
         self._is_drawn = False
-        self._next = SYSTEM_CLOCKS.monotonic_seconds() + _EVERY_SECONDS
+        self._next = self._clocks.monotonic_seconds() + _EVERY_SECONDS
 
     def show(self, text: Callable[[], str]) -> None:
         """Often called, seldom shown; never for what is over in a moment."""
-        if not self._is_wanted or (now := SYSTEM_CLOCKS.monotonic_seconds()) < self._next:
+        if not self._is_wanted or (now := self._clocks.monotonic_seconds()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
         self._is_drawn = True

@@ -16,7 +16,7 @@ from lamina.cli.record_json import BadRecord, GivenRecord
 from lamina.client.errors import ClientError
 from lamina.client.pacing import Pacer
 from lamina.client.sender import Sender
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 
 STANDARD_INPUT = "-"
 _LOOK_EVERY = 256
@@ -29,13 +29,20 @@ class BadInput(Exception):
 
 class Production:
     def __init__(
-        self, sender: Sender, rate: float | None, interruption: Interruption, *, shows_progress: bool = True
+        self,
+        sender: Sender,
+        rate: float | None,
+        interruption: Interruption,
+        *,
+        shows_progress: bool = True,
+        clocks: Clocks = SYSTEM_CLOCKS,
     ) -> None:
+        self._clocks = clocks
         self._sender = sender
         self._deliveries = sender.deliveries
         self._interruption = interruption
         self._progress = ProgressLine(is_wanted=shows_progress)
-        self._began = SYSTEM_CLOCKS.monotonic_seconds()
+        self._began = self._clocks.monotonic_seconds()
         self._pacer = None if rate is None else Pacer(rate, self._began)
         self._lines = 0
         self._sources: list[tuple[int, str]] = []
@@ -43,7 +50,7 @@ class Production:
 
     @property
     def seconds(self) -> float:
-        return SYSTEM_CLOCKS.monotonic_seconds() - self._began
+        return self._clocks.monotonic_seconds() - self._began
 
     @property
     def is_over(self) -> bool:
@@ -105,11 +112,11 @@ class Production:
         """Whether that was the last."""
         number = self._lines
         if self._pacer is not None:
-            while delay := self._pacer.delay(SYSTEM_CLOCKS.monotonic_seconds()):
+            while delay := self._pacer.delay(self._clocks.monotonic_seconds()):
                 if self._interruption():
                     return True
                 self._sender.serve(min(delay, 0.1))
-            self._pacer.sent(SYSTEM_CLOCKS.monotonic_seconds())
+            self._pacer.sent(self._clocks.monotonic_seconds())
         self._sender.send(number, *record)
         self._lines = number + 1
         if not number % _LOOK_EVERY or self._pacer is not None:

@@ -31,7 +31,7 @@ from lamina.client.errors import ClientError
 from lamina.client.layout import Layout, find_sizes
 from lamina.client.reassignments import UnderWay, moves_under_way, targets
 from lamina.client.throttles import Throttles, remove_throttles
-from lamina.clocks import SYSTEM_CLOCKS
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.planning.copying import leader_sizes
 from lamina.planning.moves import Assignments, Move, Replicas, moves_between
 from lamina.topic_partition import TopicPartition
@@ -105,6 +105,7 @@ def carry_out(
     question: str,
     again: str,
     elect: Callable[[Layout, Assignments], Collection[TopicPartition]],
+    clocks: Clocks = SYSTEM_CLOCKS,
 ) -> int:
     """Returns the status. ``elect`` says of which partitions the first replicas have to be elected in the end."""
     moves = moves_between(situation.assignments, plan)
@@ -127,9 +128,9 @@ def carry_out(
     if not options.wait:
         warn(f"begun; run `{again}` again to follow it to its end")
         return attempts.status
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     try:
-        progress = follow(cluster, followed, as_json=options.as_json) if followed else None
+        progress = follow(cluster, followed, as_json=options.as_json, clocks=clocks) if followed else None
     except (KeyboardInterrupt, click.Abort):
         warn(f"the cluster goes on; run `{again}` again to follow it to its end")
         return INTERRUPTED
@@ -137,7 +138,7 @@ def carry_out(
     may_be_own = options.throttle is not None or bool(before)
     status = _end(cluster, wanted, plan, elect, attempts, options, throttle_may_be_own=may_be_own)
     if progress is not None:
-        took = SYSTEM_CLOCKS.monotonic_seconds() - began
+        took = clocks.monotonic_seconds() - began
         copied = f", {bytes_text(progress.copied_bytes)} copied" if progress.total_bytes else ""
         warn(f"changed {counted(progress.partitions, 'partition')}{copied} in {took:.1f} s")
     return status

@@ -9,7 +9,6 @@ import click
 
 from lamina.cli.options.units import SIZES, size_bytes
 from lamina.cli.outcome import Attempts
-from lamina.cli.reassignment.showing import name
 from lamina.client.cluster import Cluster
 from lamina.client.elections import NOT_NEEDED, elect_leaders
 from lamina.client.layout import Layout
@@ -17,7 +16,7 @@ from lamina.client.reassignments import UnderWay, alter_reassignments, moves_und
 from lamina.client.throttles import Throttles, find_throttles, remove_throttles, set_throttles
 from lamina.planning.moves import Move
 from lamina.planning.throttled_replicas import throttled_brokers, throttled_replicas
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 def _rate(given: str) -> int:
@@ -51,7 +50,7 @@ def begin(
         set_throttles(cluster, brokers, throttled_replicas(copying), throttle)
     refused = alter_reassignments(cluster, {move.key: move.after for move in moves})
     for key, error in sorted(refused.items(), key=lambda one: one[0]):
-        attempts.fail(name(key), error)
+        attempts.fail(name_of(key), error)
     begun = [move for move in moves if move.key not in refused]
     if throttle is not None and not begun and not under_way:
         remove_throttle(cluster, layout, {move.key[0] for move in moves})
@@ -66,7 +65,7 @@ def elect_preferred(cluster: Cluster, keys: Iterable[TopicPartition], attempts: 
         if refused is None:
             elected += 1
         elif refused.name != NOT_NEEDED:
-            attempts.fail(name(key), refused)
+            attempts.fail(name_of(key), refused)
     return elected
 
 

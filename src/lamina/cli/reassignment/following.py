@@ -10,7 +10,7 @@ from lamina.cli.reassignment.showing import print_progress
 from lamina.client.cluster import Cluster
 from lamina.client.layout import Layout, ask_layout, ask_sizes
 from lamina.client.reassignments import UnderWay, ask_reassignments
-from lamina.clocks import SYSTEM_CLOCKS, pause
+from lamina.clocks import SYSTEM_CLOCKS, Clocks, pause
 from lamina.peer.cluster import ClusterClient
 from lamina.planning.copying import Progress, progress_of, seconds_left
 from lamina.planning.moves import Assignments, Move
@@ -22,10 +22,10 @@ _SETTLING_SECONDS = 10.0
 """How long a broker may tell replicas from before after its controller has changed them."""
 
 
-def follow(cluster: Cluster, moves: Sequence[Move], *, as_json: bool) -> Progress:
+def follow(cluster: Cluster, moves: Sequence[Move], *, as_json: bool, clocks: Clocks = SYSTEM_CLOCKS) -> Progress:
     """Until none of these partitions is reassigned any more. Brokers are not asked for more than half of the time."""
     first = last = _look(cluster, moves)
-    began = SYSTEM_CLOCKS.monotonic_seconds()
+    began = clocks.monotonic_seconds()
     if as_json:
         print_progress(first, None)
     of_bytes = first.total_bytes > 0
@@ -34,11 +34,11 @@ def follow(cluster: Cluster, moves: Sequence[Move], *, as_json: bool) -> Progres
         while not last.is_complete:
             advance(*_amounts(last, of_bytes))
             pause(max(_POLL_SECONDS, look_seconds))
-            asked = SYSTEM_CLOCKS.monotonic_seconds()
+            asked = clocks.monotonic_seconds()
             progress = _look(cluster, moves)
-            look_seconds = SYSTEM_CLOCKS.monotonic_seconds() - asked
+            look_seconds = clocks.monotonic_seconds() - asked
             if as_json and progress != last:
-                took = SYSTEM_CLOCKS.monotonic_seconds() - began
+                took = clocks.monotonic_seconds() - began
                 print_progress(progress, seconds_left(progress, first.copied_bytes, took))
             last = progress
     return last
@@ -57,13 +57,15 @@ def states_of(wanted: Assignments, layout: Layout, under_way: UnderWay) -> Mappi
     return {key: state(key) for key in sorted(wanted)}
 
 
-def find_settled_states(cluster: Cluster, wanted: Assignments) -> tuple[Mapping[TopicPartition, str], Layout, UnderWay]:
+def find_settled_states(
+    cluster: Cluster, wanted: Assignments, clocks: Clocks = SYSTEM_CLOCKS
+) -> tuple[Mapping[TopicPartition, str], Layout, UnderWay]:
     """How a plan that was begun is, once the broker that is asked has heard of all that the controller did."""
-    deadline = SYSTEM_CLOCKS.monotonic_seconds() + _SETTLING_SECONDS
+    deadline = clocks.monotonic_seconds() + _SETTLING_SECONDS
     while True:
         layout, under_way = look(cluster)
         states = states_of(wanted, layout, under_way)
-        if DIFFERENT not in states.values() or SYSTEM_CLOCKS.monotonic_seconds() > deadline:
+        if DIFFERENT not in states.values() or clocks.monotonic_seconds() > deadline:
             return states, layout, under_way
         pause(_POLL_SECONDS)
 

@@ -12,7 +12,7 @@ from lamina.cli.printing.text import bytes_text, cell, counted
 from lamina.planning.copying import Progress
 from lamina.planning.moves import Assignments, Move, Replicas, copied_bytes
 from lamina.planning.spread import Racks
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 def print_moves(moves: Iterable[Move], sizes: Mapping[TopicPartition, int], *, as_json: bool) -> None:
@@ -29,7 +29,7 @@ def print_moves(moves: Iterable[Move], sizes: Mapping[TopicPartition, int], *, a
             )
         return
     table = (
-        (name(move.key), ids_text(move.before), ids_text(move.after), bytes_text(move.copied_bytes(sizes)))
+        (name_of(move.key), ids_text(move.before), ids_text(move.after), bytes_text(move.copied_bytes(sizes)))
         for move in moves
     )
     print_table(("partition", "replicas", "new replicas", "to copy"), table)
@@ -96,7 +96,7 @@ def print_states(
             print_json(row)
         return
     table = [
-        (name(key), state.replace("_", " "), ids_text(current.get(key, ())), ids_text(wanted[key]))
+        (name_of(key), state.replace("_", " "), ids_text(current.get(key, ())), ids_text(wanted[key]))
         for key, state in states.items()
     ]
     print_table(("partition", "state", "replicas", "wanted"), table)
@@ -124,13 +124,9 @@ def sum_text(moves: Sequence[Move], sizes: Mapping[TopicPartition, int]) -> str:
     return ", ".join(part for part, number in zip(parts, (copied, led, fewer), strict=True) if number)
 
 
-def name(key: TopicPartition) -> str:
-    return f"{key[0]}-{key[1]}"
-
-
 def names_text(keys: Iterable[TopicPartition], most: int = 3) -> str:
     """The first of them."""
-    every = [name(key) for key in keys]
+    every = [name_of(key) for key in keys]
     shown = ", ".join(every[:most])
     return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
 

@@ -14,7 +14,7 @@ from types import FrameType
 import click
 
 from lamina.cli.options.settings import listeners_from, settings_from, settings_options
-from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG
+from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG, warn
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 from lamina.settings.values import BrokerSettings
@@ -63,7 +63,7 @@ def command(
         flags = {"listeners": listeners, "zookeeper.connect": zookeeper}
         settings = settings_from(file, data_dir, node_id, sets, **flags)
     except (SettingError, PropertiesError) as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return BAD_INPUT
     _keep_descriptors()
     start_logging(as_json=json_logs)
@@ -76,15 +76,15 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
     with loading():
         from lamina.broker.server import Server
         from lamina.cli.printing.progress import bar
-        from lamina.cli.serve.start_lines import print_start, warn
+        from lamina.cli.serve.start_lines import log_warnings, print_start
         from lamina.storage import StartError
 
     try:
         _check_directories(settings)
     except StartError as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return SOMETHING_WRONG
-    warn(settings)
+    log_warnings(settings)
     server = Server(settings)
     # Not Python's own handler, which asyncio would replace by one that waits until recovery is over.
     signal.signal(signal.SIGINT, _interrupt)
@@ -92,13 +92,13 @@ def _run(settings: BrokerSettings, *, quiet: bool) -> int:
         with bar("opening logs", of_bytes=False) as progress, asyncio.Runner(loop_factory=_loop_factory()) as runner:
             reason = runner.run(server.run(lambda started: print_start(started, quiet=quiet), progress))
     except StartError as error:
-        click.echo(f"lamina: {error}", err=True)
+        warn(str(error))
         return SOMETHING_WRONG
     except KeyboardInterrupt:
-        click.echo("lamina: interrupted before the broker had started", err=True)
+        warn("interrupted before the broker had started")
         return INTERRUPTED
     if reason is not None:
-        click.echo(f"lamina: {reason}", err=True)
+        warn(reason)
         return SOMETHING_WRONG
     return FINE
 

@@ -26,7 +26,7 @@ _Listening = tuple[Bound, str]
 """A listener, and the address to connect to."""
 
 
-def warn(settings: BrokerSettings) -> None:
+def log_warnings(settings: BrokerSettings) -> None:
     """Say what deserves attention before anything is opened."""
     for warning in settings.warnings:
         logger.warning("%s", warning)

@@ -7,7 +7,7 @@ import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import topics_argument
-from lamina.cli.outcome import Attempts
+from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Value, print_json, print_table
 from lamina.cli.printing.text import cell
 from lamina.cli.topics.lookup import (
@@ -77,9 +77,9 @@ def describe(cluster: Cluster, topics: tuple[str, ...], as_json: bool) -> int:
     lookup.report()
     if shown and cluster.is_controller_silent():
         sentence = "the controller does not answer: ids and settings of topics are not shown; try again in a moment"
-        click.echo(f"lamina: {sentence}", err=True)
+        warn(sentence)
     if not shown and not topics:
-        click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)
+        warn("there are no topics; create one with `lamina topics create NAME`")
     return attempts.status
 
 

@@ -17,7 +17,7 @@ from lamina.cli.topics.lookup import current_leaders, describe_all
 from lamina.client.cluster import Cluster
 from lamina.client.elections import NOT_NEEDED, elect_leaders
 from lamina.client.errors import Refused
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 
 @click.command(
@@ -109,7 +109,7 @@ def _named(wanted: Sequence[TopicPartition] | None) -> str:
         return "all partitions that nobody leads"
     if len(wanted) > 1:
         return f"{len(wanted)} partitions of {', '.join(dict.fromkeys(topic for topic, _ in wanted))}"
-    return f"{wanted[0][0]}-{wanted[0][1]}"
+    return name_of(wanted[0])
 
 
 def _told(attempts: Attempts, errors: Mapping[TopicPartition, Refused | None]) -> Mapping[TopicPartition, bool]:
@@ -119,7 +119,7 @@ def _told(attempts: Attempts, errors: Mapping[TopicPartition, Refused | None]) -
         if refused is None or refused.name == NOT_NEEDED:
             elected[key] = refused is None
         else:
-            attempts.fail(f"{key[0]}-{key[1]}", refused)
+            attempts.fail(name_of(key), refused)
     return elected
 
 

@@ -4,7 +4,7 @@ import click
 
 from lamina.cli.options.cluster import as_json_option, cluster_options
 from lamina.cli.options.names import internal_option
-from lamina.cli.outcome import Attempts
+from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import Row, print_json, print_table
 from lamina.cli.printing.text import cell
 from lamina.cli.topics.lookup import all_names, describe_all, id_text, replication_factor
@@ -45,5 +45,5 @@ def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
         ("topic", "partitions", "replication factor", "id"), [tuple(cell(row[name]) for name in shown) for row in rows]
     )
     if not rows:
-        click.echo("lamina: there are no topics; create one with `lamina topics create NAME`", err=True)
+        warn("there are no topics; create one with `lamina topics create NAME`")
     return attempts.status

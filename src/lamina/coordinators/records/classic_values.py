@@ -7,12 +7,12 @@ from struct import Struct
 
 from lamina.coordinators.records.fields import Writer, open_value
 from lamina.coordinators.records.group_records import (
-    NO_LEADER_EPOCH,
     ClassicGroupValue,
     ClassicMemberValue,
     OffsetValue,
 )
 from lamina.errors import CorruptMessage
+from lamina.records.batch import NO_LEADER_EPOCH
 from lamina.wire.primitives import write_uvarint
 
 _OFFSET_VERSION = 4

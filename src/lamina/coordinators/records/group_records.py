@@ -10,8 +10,6 @@ from typing import NamedTuple
 TopicIdPartitions = Mapping[bytes, tuple[int, ...]]
 """Partitions by topic id, in ascending order."""
 
-NO_LEADER_EPOCH = -1
-
 
 class OffsetKey(NamedTuple):
     """Key versions 0 and 1; 1 is written."""
@@ -116,7 +114,7 @@ class TargetEpochValue(NamedTuple):
 
 
 class TargetAssignmentKey(NamedTuple):
-    """Key version 7: what a member shall have."""
+    """Key version 7: the target assignment of a member."""
 
     group_id: str
     member_id: str

@@ -9,7 +9,6 @@ from struct import Struct
 
 from lamina.coordinators.records.fields import UNREADABLE, Reader, Writer, corrupt, open_value
 from lamina.coordinators.records.transaction_records import (
-    NO_EPOCH,
     NO_PRODUCER_ID,
     Status,
     TransactionKey,
@@ -17,6 +16,7 @@ from lamina.coordinators.records.transaction_records import (
     TransactionValue,
 )
 from lamina.errors import CorruptMessage
+from lamina.records.batch import NO_PRODUCER_EPOCH
 
 _INT16, _INT64 = Struct(">h"), Struct(">q")
 _KEY_VERSION = 0
@@ -85,7 +85,7 @@ def _tags(value: TransactionValue) -> dict[int, bytes]:
         tags[_NEXT_PRODUCER_ID] = _INT64.pack(value.next_producer_id)
     if value.client_transaction_version:
         tags[_CLIENT_TRANSACTION_VERSION] = _INT16.pack(value.client_transaction_version)
-    if value.next_producer_epoch != NO_EPOCH:
+    if value.next_producer_epoch != NO_PRODUCER_EPOCH:
         tags[_NEXT_PRODUCER_EPOCH] = _INT16.pack(value.next_producer_epoch)
     return tags
 
@@ -114,7 +114,7 @@ def _decode_value(data: bytes) -> TransactionValue:
         _read_tag(tags, _PREVIOUS_PRODUCER_ID, _INT64, NO_PRODUCER_ID),
         _read_tag(tags, _NEXT_PRODUCER_ID, _INT64, NO_PRODUCER_ID),
         _read_tag(tags, _CLIENT_TRANSACTION_VERSION, _INT16, 0),
-        _read_tag(tags, _NEXT_PRODUCER_EPOCH, _INT16, NO_EPOCH),
+        _read_tag(tags, _NEXT_PRODUCER_EPOCH, _INT16, NO_PRODUCER_EPOCH),
     )
 
 

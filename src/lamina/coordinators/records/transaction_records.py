@@ -7,10 +7,10 @@ and reads them.
 from enum import IntEnum
 from typing import NamedTuple
 
+from lamina.records.batch import NO_PRODUCER_EPOCH
 from lamina.topic_partition import TopicPartition
 
 NO_PRODUCER_ID = -1
-NO_EPOCH = -1
 NOT_STARTED_MS = -1
 
 
@@ -53,7 +53,7 @@ class TransactionValue(NamedTuple):
     """Takes over when the transaction that is ending has ended; set when the epochs of the other are used up."""
     client_transaction_version: int = 0
     """What the client spoke when it made the last change to the transaction."""
-    next_producer_epoch: int = NO_EPOCH
+    next_producer_epoch: int = NO_PRODUCER_EPOCH
     """Of two-phase commits, which are not offered: kept as it was read."""
 
 

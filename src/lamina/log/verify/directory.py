@@ -19,7 +19,7 @@ from lamina.log.names import parse_partition_directory
 from lamina.log.verify.findings import Counts, Findings, Severity, Standing
 from lamina.log.verify.partition import AT_START, Extent, PartitionCheck
 from lamina.log.verify.records import load_screen
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 
 _METADATA = "__cluster_metadata-0"
 """KRaft's own log, which is in no checkpoint."""
@@ -159,7 +159,7 @@ class DirectoryCheck:
             if extent is not None:
                 self._check_offset(name, path, key, offset, extent)
             elif self._verification.whole_directory:
-                what = f"it speaks of {key[0]}-{key[1]}, which has no directory here"
+                what = f"it speaks of {name_of(key)}, which has no directory here"
                 self._findings.add(
                     Severity.WARNING, path, what, "see whether a disk is missing or a directory was moved"
                 )
@@ -180,7 +180,7 @@ class DirectoryCheck:
         if name == checkpoints.HIGH_WATERMARK and not is_clean:
             severity = Severity.WARNING
         if wrong:
-            what = f"{key[0]}-{key[1]} is at {offset}, but {rule}"
+            what = f"{name_of(key)} is at {offset}, but {rule}"
             advice = "if the log was cut, take it from another replica; else correct the line while no broker runs"
             self._findings.add(severity, path, what, advice, offset=offset)
 

@@ -16,6 +16,7 @@ UNEXPECTED_EXCEPTIONS = counter(
     "`handler`: the request got UNKNOWN_SERVER_ERROR; `records`: so did its batch; `partition`: it went offline; "
     "`timer`: one run was skipped; `connection`: it was closed; `admin`: the HTTP request got 500; "
     "`coordinator`: the groups of one partition were loaded again; `replication`: partitions are fetched again later; "
+    "`cleaning`: that pass failed; `move`: that move ended; "
     "`metadata`: the broker goes down.",
     "place",
 )

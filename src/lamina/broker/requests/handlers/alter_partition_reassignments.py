@@ -26,7 +26,7 @@ from lamina.errors import ErrorCode, InvalidRequest, KafkaError
 from lamina.image.changes import set_partitions
 from lamina.image.image import Image
 from lamina.image.topic import Partition
-from lamina.topic_partition import TopicPartition
+from lamina.topic_partition import TopicPartition, name_of
 from lamina.wire.api_keys import ALTER_PARTITION_REASSIGNMENTS as API_KEY
 from lamina.wire.building import response_shape
 
@@ -54,7 +54,7 @@ async def handle(metadata: Metadata, threads: Threads, clocks: Clocks, request: 
         async for wanted in in_turns(every, clocks):
             try:
                 if named[wanted.key] > 1:
-                    raise InvalidRequest(f"{wanted.key[0]}-{wanted.key[1]} is named more than once")
+                    raise InvalidRequest(f"{name_of(wanted.key)} is named more than once")
                 changed[wanted.key] = _reassigned(metadata, image, wanted, may_change_factor=may_change_factor)
             except KafkaError as error:
                 errors[wanted.key] = error.without_frames()

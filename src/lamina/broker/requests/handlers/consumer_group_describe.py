@@ -1,6 +1,6 @@
 """ConsumerGroupDescribe (key 69), versions 0-1.
 
-Behaviour: state, epochs and members of consumer groups, with what they have and what they shall have. A group that is
+Behaviour: state, epochs and members of consumer groups, with their current and their target assignment. A group that is
 not there or is classic is GROUP_ID_NOT_FOUND, which sends clients to DescribeGroups. In turns of the loop: many groups
 may be asked for, and a group may have many members, a member many topics.
 Version notes: v1 says which protocol a member speaks.

@@ -5,7 +5,6 @@ the reader goes on with what it has open, and asks for the rest anew.
 """
 
 from typing import Any
-from uuid import UUID
 
 from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.requests.api import Api
@@ -14,15 +13,12 @@ from lamina.errors import ErrorCode, KafkaError
 from lamina.wire.api_keys import KEEP_LEASE as API_KEY
 from lamina.wire.building import response_shape
 
-_NO_ID = UUID(int=0)
-
 
 async def handle(leases: ReadLeases, request: Request, message: Any) -> Any:
-    lease_id = message.lease_id or _NO_ID
     if message.is_over:
-        await leases.give_back(lease_id)
+        await leases.give_back(message.lease_id)
     else:
-        leases.renew(lease_id)
+        leases.renew(message.lease_id)
     return response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE, error_message=None)
 
 

@@ -21,7 +21,6 @@ from lamina.errors import ErrorCode, InconsistentTopicId, KafkaError
 from lamina.wire.api_keys import LEND_SEGMENTS as API_KEY
 from lamina.wire.building import response_shape
 
-_NO_ID = UUID(int=0)
 _INODE_BITS = 2**63 - 1
 """What of an inode's number fits a signed field."""
 
@@ -30,7 +29,7 @@ async def handle(partitions: Partitions, leases: ReadLeases, node_id: int, reque
     partition = partitions.get(message.topic, message.partition)
     partition.check_served_here()
     partition.check_epoch(message.current_leader_epoch)
-    if message.topic_id not in (None, _NO_ID, partition.topic_id):
+    if message.topic_id not in (None, partition.topic_id):
         raise InconsistentTopicId(f"{partition.log.name} is of topic id {partition.topic_id}, not {message.topic_id}")
     asked = LeaseRequest(
         message.start_offset,

@@ -30,10 +30,10 @@ from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import CommittedPartition, OffsetCommitRequest
 from lamina.errors import ErrorCode, InvalidCommitOffsetSize, KafkaError
+from lamina.records.batch import NO_LEADER_EPOCH
 from lamina.wire.api_keys import OFFSET_COMMIT as API_KEY
 from lamina.wire.encoder import milliseconds
 
-_NO_EPOCH = -1
 _NO_RETENTION = -1
 _PARTITIONS_AT_A_TIME = 256
 """To commit one takes about 25 microseconds."""
@@ -134,7 +134,7 @@ def _sorted_topic(metadata: Metadata, topic: Any, outcome: Outcome) -> Iterator[
             name,
             one.partition_index,
             one.committed_offset,
-            getattr(one, "committed_leader_epoch", _NO_EPOCH),
+            getattr(one, "committed_leader_epoch", NO_LEADER_EPOCH),
             one.committed_metadata,
         )
         yield key, committed

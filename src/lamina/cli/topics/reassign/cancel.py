@@ -4,9 +4,10 @@ from lamina.cli.outcome import Attempts, warn
 from lamina.cli.reassignment.execution import remove_throttle
 from lamina.cli.reassignment.following import look
 from lamina.cli.reassignment.plan_file import read_from, read_plan
-from lamina.cli.reassignment.showing import name, print_states
+from lamina.cli.reassignment.showing import print_states
 from lamina.client.cluster import Cluster
 from lamina.client.reassignments import alter_reassignments
+from lamina.topic_partition import name_of
 
 _CANCELLED = "cancelled"
 
@@ -19,7 +20,7 @@ def cancel(cluster: Cluster, *, file: str, preserve_throttles: bool, as_json: bo
     attempts = Attempts(cluster)
     refused = alter_reassignments(cluster, dict.fromkeys(keys))
     for key, error in sorted(refused.items(), key=lambda one: one[0]):
-        attempts.fail(name(key), error)
+        attempts.fail(name_of(key), error)
     cancelled = [key for key in keys if key not in refused]
     origins = {key: under_way[key].origin for key in cancelled}
     print_states(dict.fromkeys(cancelled, _CANCELLED), wanted, origins, as_json=as_json)

@@ -2,9 +2,10 @@
 
 from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import Row, print_json, print_table
-from lamina.cli.reassignment.showing import ids_text, name
+from lamina.cli.reassignment.showing import ids_text
 from lamina.client.cluster import Cluster
 from lamina.client.reassignments import find_reassignments
+from lamina.topic_partition import name_of
 
 
 def list_under_way(cluster: Cluster, *, as_json: bool) -> int:
@@ -20,7 +21,7 @@ def list_under_way(cluster: Cluster, *, as_json: bool) -> int:
         }
         print_json(row)
     if not as_json:
-        table = [(name(key), *map(ids_text, (one.replicas, one.adding, one.removing))) for key, one in found]
+        table = [(name_of(key), *map(ids_text, (one.replicas, one.adding, one.removing))) for key, one in found]
         print_table(("partition", "replicas", "adding", "removing"), table)
     if not found:
         warn("no partition is being reassigned")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from lamina.broker.counters import Counters
 from lamina.broker.moving.copying import Cut, copy_range, find_cut, find_gap, next_offset, segment_base
-from lamina.broker.partitions.commits import Flushes
+from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -78,7 +78,7 @@ class _Stopping(Exception):
     """The broker stops: the next start goes on."""
 
 
-class Move:
+class PartitionMove:
     def __init__(
         self, parts: MovingParts, partition: Partition, target: LogDirectory, found: FutureLog | None = None
     ) -> None:
