@@ -42,16 +42,6 @@ def test_a_controllers_listener_is_left_out_whatever_its_protocol() -> None:
     assert [listener.name for listener in listeners(settings)] == ["PLAINTEXT"]
 
 
-def test_brokers_speak_plaintext_to_each_other() -> None:
-    file = {
-        "zookeeper.connect": "127.0.0.1:2181",
-        "listeners": "PLAINTEXT://:9092,SSL://:9093",
-        "inter.broker.listener.name": "SSL",
-    }
-    with pytest.raises(SettingError, match="listeners = SSL: Lamina has no SSL between brokers yet"):
-        resolve_broker(file=file)
-
-
 @pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
 def test_a_listener_that_should_be_secure_is_never_opened_plain(protocol: str) -> None:
     """By its name, and by the map."""
@@ -148,6 +138,41 @@ def test_brokers_may_share_a_listener_with_clients_if_the_settings_say_so() -> N
     assert broker_listener_name(settings) == "PLAINTEXT"
     with pytest.raises(SettingError, match="must be one of those in listeners"):
         listeners(resolve_broker(sets={**sets, "inter.broker.listener.name": "OTHER"}))
+
+
+WITH_TLS = {
+    "zookeeper.connect": "zk:2181",
+    "listeners": "PLAINTEXT://10.0.0.1:9092,SSL://10.0.0.1:9093",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": "own.pem",
+}
+
+
+def test_the_protocol_between_brokers_is_the_name_of_their_listener() -> None:
+    """S3"""
+    settings = resolve_broker(file={**WITH_TLS, "security.inter.broker.protocol": "SSL"})
+    assert [one.name for one in listeners(settings)] == ["PLAINTEXT", "SSL"]
+    assert broker_listener_name(settings) == "SSL"
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({}, "listeners = SSL: with SSL, brokers would have one without it: name their listener in inter.broker"),
+        (
+            {"security.inter.broker.protocol": "SSL", "inter.broker.listener.name": "SSL"},
+            "security.inter.broker.protocol = SSL: give it or inter.broker.listener.name, not both",
+        ),
+        (
+            {"security.inter.broker.protocol": "SASL_SSL"},
+            "security.inter.broker.protocol = SASL_SSL: must be one of those in listeners",
+        ),
+    ],
+)
+def test_no_way_around_tls_is_opened_between_brokers(given: dict[str, str], sentence: str) -> None:
+    """S3, S87"""
+    with pytest.raises(SettingError, match=sentence):
+        resolve_broker(file={**WITH_TLS, **given})
 
 
 def test_a_broker_without_a_cluster_opens_none_for_others() -> None:

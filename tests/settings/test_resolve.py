@@ -191,7 +191,6 @@ def test_an_ignored_name_warns_once_with_the_reason() -> None:
         ("ssl.engine.factory.class", "example.Factory"),
         ("sasl.kerberos.service.name", "kafka"),
         ("sasl.login.class", "example.Login"),
-        ("security.inter.broker.protocol", "SSL"),
         ("zookeeper.ssl.cipher.suites", "TLS_AES_128_GCM_SHA256"),
         ("listener.name.external.ssl.engine.factory.class", "example.Factory"),
         ("remote.log.storage.system.enable", "true"),

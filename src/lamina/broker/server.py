@@ -46,7 +46,7 @@ from lamina.settings.broker import (
 )
 from lamina.settings.cluster import LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS
 from lamina.settings.connection_limits import connection_limits
-from lamina.settings.listeners import Listener, advertised_listeners, listeners
+from lamina.settings.listeners import Listener, advertised_listeners, broker_listener_name, listeners
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONNECTIONS_MAX_IDLE_MS,
@@ -64,6 +64,7 @@ from lamina.store.opening import connect
 from lamina.wire.api_keys import API_VERSIONS
 
 if TYPE_CHECKING:
+    from lamina.peer.connector import Connector
     from lamina.store.session import SessionProber
 
 logger = logging.getLogger(__name__)
@@ -165,9 +166,18 @@ class Server:
 
         async with AsyncExitStack() as undo:
             undo.callback(_close_sockets, bound, bound_admin)
+            connector_for = _connectors(self._settings)
             # ZooKeeper may take its time to answer.
             storage = await loop.run_in_executor(None, _open_storage, self._settings, self._clocks)
-            parts = build_parts(loop, self._settings, storage, self._go_down, self._clocks, on_unregistered=self.stop)
+            parts = build_parts(
+                loop,
+                self._settings,
+                storage,
+                self._go_down,
+                self._clocks,
+                connector_for=connector_for,
+                on_unregistered=self.stop,
+            )
             undo.callback(storage.release)
             undo.callback(parts.threads.close)
             try:
@@ -324,6 +334,15 @@ class Server:
             shells.prober.stop()
         for failure in await parts.close():
             self._fatal = self._fatal or failure
+
+
+def _connectors(settings: BrokerSettings) -> "Callable[[str], Connector] | None":
+    """How other brokers are reached; ``None`` for a broker alone, which needs nothing of it."""
+    if broker_listener_name(settings) is None:
+        return None
+    from lamina.broker.replication.broker_connectors import broker_connectors
+
+    return broker_connectors(settings)
 
 
 def _open_storage(settings: BrokerSettings, clocks: Clocks) -> Storage | MemberStorage:

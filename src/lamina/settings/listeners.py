@@ -18,12 +18,12 @@ from lamina.settings.network import (
     LAMINA_ADMIN_LISTENERS,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
+    SECURITY_INTER_BROKER_PROTOCOL,
 )
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-BUILT_BETWEEN_BROKERS = ("PLAINTEXT",)
 OWN_BROKER_LISTENER = "BROKERS"
 """The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""
 ANY_ADDRESSES = ("0.0.0.0", "::")
@@ -69,23 +69,44 @@ def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
         seen.add(listener.name)
     between_brokers = broker_listener_name(settings)
     if between_brokers == OWN_BROKER_LISTENER and OWN_BROKER_LISTENER not in seen:
+        _refuse_plain_beside(opened)
         return (*opened, Listener(OWN_BROKER_LISTENER, "PLAINTEXT", opened[0].host, 0))
     if between_brokers is not None and between_brokers not in seen:
-        raise SettingError(f"{INTER_BROKER_LISTENER_NAME.name} = {between_brokers}: must be one of those in listeners")
-    for listener in opened:
-        if listener.name == between_brokers and listener.protocol not in BUILT_BETWEEN_BROKERS:
-            raise SettingError(
-                f"listeners = {listener.name}: Lamina has no {listener.protocol} between brokers yet: "
-                f"name another one in {INTER_BROKER_LISTENER_NAME.name}"
-            )
+        given = INTER_BROKER_LISTENER_NAME
+        if not settings.get(INTER_BROKER_LISTENER_NAME):
+            given = SECURITY_INTER_BROKER_PROTOCOL
+        raise SettingError(f"{given.name} = {between_brokers}: must be one of those in listeners")
     return opened
+
+
+def _refuse_plain_beside(opened: tuple[Listener, ...]) -> None:
+    """Whoever reaches a listener for brokers can pose as one: it is not to be the way around the others."""
+    for listener in opened:
+        if listener.protocol != "PLAINTEXT":
+            raise SettingError(
+                f"listeners = {listener.name}: with {listener.protocol}, brokers would have one without it: "
+                f"name their listener in {INTER_BROKER_LISTENER_NAME.name}"
+            )
 
 
 def broker_listener_name(settings: BrokerSettings) -> str | None:
     """The listener on which brokers of a cluster speak to each other; ``None`` for a broker without a cluster."""
     if not settings.get(ZOOKEEPER_CONNECT):
         return None
-    return (settings.get(INTER_BROKER_LISTENER_NAME) or OWN_BROKER_LISTENER).upper()
+    name = settings.get(INTER_BROKER_LISTENER_NAME)
+    protocol = settings[SECURITY_INTER_BROKER_PROTOCOL]
+    if name and settings.is_given(SECURITY_INTER_BROKER_PROTOCOL):
+        raise SettingError(
+            f"{SECURITY_INTER_BROKER_PROTOCOL.name} = {protocol}: "
+            f"give it or {INTER_BROKER_LISTENER_NAME.name}, not both"
+        )
+    return (name or (OWN_BROKER_LISTENER if protocol == "PLAINTEXT" else protocol)).upper()
+
+
+def broker_listener(settings: BrokerSettings) -> Listener | None:
+    """The one of that name; ``None`` for a broker without a cluster."""
+    name = broker_listener_name(settings)
+    return next((listener for listener in listeners(settings) if listener.name == name), None)
 
 
 def advertised_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:

@@ -4,7 +4,7 @@ Owns the definitions; ``listeners.py`` reads them. Must not know which protocols
 """
 
 from lamina.settings.definition import Update, broker_setting
-from lamina.settings.kinds import INT, LIST, LONG, STRING, at_least
+from lamina.settings.kinds import INT, LIST, LONG, STRING, at_least, one_of
 from lamina.settings.log_config import INT_MAX, MEBIBYTE
 
 LISTENERS = broker_setting(
@@ -55,6 +55,15 @@ INTER_BROKER_LISTENER_NAME = broker_setting(
     "The listener that brokers use; beside others it accepts beyond `max.connections`. When it is not given, a member "
     "of a cluster opens a listener `BROKERS` for them, on a free port.",
     difference="Kafka's brokers use the listener that clients use, when it is not given",
+)
+SECURITY_INTER_BROKER_PROTOCOL = broker_setting(
+    "security.inter.broker.protocol",
+    STRING,
+    "PLAINTEXT",
+    "The protocol, and so the listener of that name, that brokers use; `inter.broker.listener.name` names any other "
+    "listener, and both together are refused.",
+    rule=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    difference="With `PLAINTEXT` a member of a cluster opens a listener `BROKERS` for them, on a free port",
 )
 SOCKET_LISTEN_BACKLOG_SIZE = broker_setting(
     "socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted.", rule=at_least(1)

@@ -37,11 +37,6 @@ BROKER_REFUSED = (
     Refusal("Lamina runs no Java classes, and TLS is OpenSSL's", prefixes=("security.providers",)),
     Refusal("Lamina leaves this to Python's TLS, and leaving it out could weaken it", prefixes=("zookeeper.ssl.",)),
     Refusal(
-        "Lamina has only plaintext between brokers",
-        frozenset({"security.inter.broker.protocol"}),
-        harmless=frozenset({"plaintext"}),
-    ),
-    Refusal(
         _NO_SASL_CLASSES,
         frozenset(
             {

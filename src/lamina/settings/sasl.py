@@ -4,7 +4,7 @@ Owns the definitions; ``sasl_listeners.py`` reads them for one listener. Must no
 """
 
 from lamina.settings.definition import broker_setting
-from lamina.settings.kinds import INT, LIST, LONG, PASSWORD, at_least
+from lamina.settings.kinds import INT, LIST, LONG, PASSWORD, STRING, at_least
 
 SASL_ENABLED_MECHANISMS = broker_setting(
     "sasl.enabled.mechanisms",
@@ -22,6 +22,15 @@ SASL_JAAS_CONFIG = broker_setting(
     "What one mechanism of a listener needs, as `listener.name.NAME.MECHANISM.sasl.jaas.config`, all in small "
     'letters: `org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="PASSWORD";`. The classes '
     "are known by their names, none is loaded. Without listener and mechanism it is ignored, as by Kafka.",
+)
+SASL_MECHANISM_INTER_BROKER_PROTOCOL = broker_setting(
+    "sasl.mechanism.inter.broker.protocol",
+    STRING,
+    None,
+    "How brokers log in to each other where the listener that they use has SASL; one of that listener's "
+    "`sasl.enabled.mechanisms`. Their name and password are `username` and `password` in its "
+    "`listener.name.NAME.MECHANISM.sasl.jaas.config`.",
+    difference="Kafka's default is GSSAPI, which Lamina does not have",
 )
 CONNECTIONS_MAX_REAUTH_MS = broker_setting(
     "connections.max.reauth.ms",

@@ -17,6 +17,7 @@ from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
+from lamina.settings.ssl_stores import listener_ssl
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper_options import zookeeper_options
 
@@ -32,17 +33,18 @@ def log_warnings(settings: BrokerSettings) -> None:
         logger.warning("%s", warning)
     between_brokers, opened = broker_listener_name(settings), listeners(settings)
     for listener in opened:
-        if not listener.is_for_this_machine:
+        if not listener.is_for_this_machine and (missing := _missing(settings, listener)) is not None:
             logger.warning(
-                "OPEN TO OTHERS: %s listens on %s without authentication or encryption: anyone who reaches that "
+                "OPEN TO OTHERS: %s listens on %s without %s: anyone who reaches that "
                 "address can read, write and delete everything; 127.0.0.1 is for this machine alone",
                 listener.name,
                 listener.host or "every address",
+                missing,
             )
     if between_brokers is not None and len(opened) == 1:
         logger.warning(
-            "%s is the listener of clients and of brokers: without security, any client there can pose as a replica; "
-            "without inter.broker.listener.name brokers have a listener of their own",
+            "%s is the listener of clients and of brokers: without access rules, any client that is let in there can "
+            "pose as a replica; inter.broker.listener.name gives brokers a listener of their own",
             between_brokers,
         )
     for listener in admin_listeners(settings):
@@ -52,6 +54,14 @@ def log_warnings(settings: BrokerSettings) -> None:
                 "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone",
                 listener.host or "every address",
             )
+
+
+def _missing(settings: BrokerSettings, listener: Listener) -> str | None:
+    """What a listener lets everybody in without; ``None`` where clients show who they are."""
+    if listener.protocol == "PLAINTEXT":
+        return "authentication or encryption"
+    ssl = listener_ssl(settings, listener) if listener.protocol == "SSL" else None
+    return "authentication" if ssl is not None and ssl.client_auth != "required" else None
 
 
 def print_start(started: Started, *, quiet: bool) -> None:
