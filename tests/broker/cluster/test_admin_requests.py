@@ -77,7 +77,7 @@ def test_a_forwarded_request_is_served_as_its_own_principals(members: Members, m
     api, handle = router._apis[CREATE_TOPICS]
 
     def noted(request: Request, message: Any) -> Any:
-        seen.append((request.principal, request.client.peer))
+        seen.append((request.principal, request.client.host))
         return handle(request, message)
 
     for (api_key, version), (_, _, counters) in list(router._offered.items()):
@@ -85,7 +85,7 @@ def test_a_forwarded_request_is_served_as_its_own_principals(members: Members, m
             monkeypatch.setitem(router._offered, (api_key, version), (api, noted, counters))
     monkeypatch.setattr("tests.broker.cluster.members.NoSocket", partial(NoSocket, principal="User:alice"))
     assert create(members, 2, new_topic("a")) == [0]
-    assert seen == [("User:alice", "a test")]
+    assert seen == [("User:alice", "127.0.0.1")]
 
 
 def test_errors_are_those_of_the_controller(members: Members) -> None:

@@ -7,12 +7,14 @@ client's own correlation id and goes to it as it is, but for how long the client
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
 from typing import Any
 
 from lamina.broker.requests.request import Request
 from lamina.errors import ErrorCode, KafkaError, NetworkError, NotController, RequestTimedOut, error_from_code
 from lamina.peer.call import MessageCall
 from lamina.wire.api_keys import ENVELOPE
+from lamina.wire.principal_data import encode_principal
 from lamina.wire.throttle_time import read_throttle_ms, write_throttle_ms
 
 AskController = Callable[[MessageCall], Awaitable[Any]]
@@ -45,8 +47,8 @@ class Forwarding:
             ENVELOPE,
             range(1),
             request_data=frame,
-            request_principal=request.principal.encode(),
-            client_host_address=request.client.peer.encode(),
+            request_principal=encode_principal(request.principal),
+            client_host_address=_address_of(request),
         )
         loop = asyncio.get_running_loop()
         looks_seconds = _LONGEST_SECONDS if timeout_seconds is None else max(timeout_seconds, _SHORTEST_SECONDS)
@@ -77,6 +79,13 @@ def _throttled(request: Request, frame: bytearray) -> bytearray:
     if request.throttle_ms > told_ms:
         write_throttle_ms(request.api_key, request.api_version, frame, request.throttle_ms)
     return frame
+
+
+def _address_of(request: Request) -> bytes:
+    try:
+        return ip_address(request.client.host).packed
+    except ValueError:
+        return request.client.peer.encode()
 
 
 def _framed(response: Any) -> bytearray:
