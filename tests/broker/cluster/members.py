@@ -17,7 +17,7 @@ from typing import Any, cast
 from lamina.broker.assembly import build_parts
 from lamina.broker.metadata.member import Member
 from lamina.broker.parts import Parts
-from lamina.broker.requests.request import CloseConnection, Request
+from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.features import SUPPORTED
 from lamina.image.image import Broker, Image
@@ -89,6 +89,8 @@ class Members:
         self.boottime_ms = 1_000_000
         self.features = SUPPORTED
         """What a broker supports that is started."""
+        self.principal = ANONYMOUS
+        """Who asks; brokers are nobody, as on listeners without logins."""
         self.up: dict[int, MemberProcess] = {}
         self.ended: dict[int, MemberProcess] = {}
         """The last of each that was killed."""
@@ -240,7 +242,7 @@ class Members:
     ) -> Any:
         request = build(request_schema(api_key, api_version), CONSUMER | facts)
         frame = encode_request(request, _CORRELATION_ID, "test")
-        client = NoSocket(listener_name=listener)
+        client = NoSocket(listener_name=listener, principal=self.principal)
         _, served = self.up[node_id].parts.router.serve(client, memoryview(frame[SIZE_BYTES:]))
         pieces = await served if isinstance(served, Awaitable) else served
         return parse_response(api_key, api_version, joined(pieces)[SIZE_BYTES:])[1]
