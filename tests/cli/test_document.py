@@ -67,7 +67,19 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
 
 @pytest.mark.parametrize(
     "group",
-    ["bench", "brokers", "cleaner", "cluster", "configs", "features", "groups", "topics", "transactions", "watch"],
+    [
+        "acls",
+        "bench",
+        "brokers",
+        "cleaner",
+        "cluster",
+        "configs",
+        "features",
+        "groups",
+        "topics",
+        "transactions",
+        "watch",
+    ],
 )
 def test_every_subcommand_is_documented_and_has_examples(lamina: Lamina, group: str) -> None:
     command = app.get_command(click.Context(app), group)

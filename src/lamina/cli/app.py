@@ -37,6 +37,7 @@ SECTIONS = {
         "verify": "Check a log directory, or one partition, without writing.",
     },
     "Operate": {
+        "acls": "Show, add and remove access rules (ACLs).",
         "configs": "Show and change the settings of topics and brokers.",
         "features": "Show and change the feature levels of a cluster.",
         "compact": "Compact topics now, or the directory of a stopped broker.",

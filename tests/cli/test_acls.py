@@ -1,0 +1,76 @@
+"""``lamina acls`` against a broker with an authorizer, where whoever has no login is a super user."""
+
+from collections.abc import Callable
+
+import pytest
+
+from lamina.settings.authorization import STANDARD_AUTHORIZER
+from tests.broker.process import BrokerProcess
+from tests.cli.running import Lamina
+
+Start = Callable[..., BrokerProcess]
+AUTHORIZER = ("--set", f"authorizer.class.name={STANDARD_AUTHORIZER}", "--set", "super.users=User:ANONYMOUS")
+
+
+def test_rules_are_added_listed_and_removed(lamina: Lamina, own_broker: Start) -> None:
+    where = ("--bootstrap-server", own_broker(*AUTHORIZER).address)
+    assert lamina("acls", "list", *where).out == "There are no such access rules.\n"
+    orders = ("--topic", "orders")
+    added = lamina("acls", "add", "--allow-principal", "User:alice", "--operation", "describe-configs", *orders, *where)
+    assert (added.status, added.out) == (0, "Added: allow User:alice DescribeConfigs on Topic orders.\n")
+    lamina("acls", "add", "--allow-principal", "User:app", "--consumer", *orders, "--group", "billing", *where)
+    prefixed = ("--resource-pattern-type", "prefixed", "--operation", "All", "--topic", "ord")
+    denied = lamina("acls", "add", "--deny-principal", "User:bob", "--deny-host", "10.0.0.7", *prefixed, *where)
+    assert denied.out == "Added: deny User:bob All on Topic names that begin with ord from 10.0.0.7.\n"
+    rows = lamina("acls", "list", "--json", *where).objects
+    assert [(row["resource"], row["principal"], row["operation"]) for row in rows] == [
+        ("ord", "User:bob", "All"),
+        ("orders", "User:alice", "DescribeConfigs"),
+        ("orders", "User:app", "Read"),
+        ("orders", "User:app", "Describe"),
+        ("billing", "User:app", "Read"),
+    ]
+    assert rows[0] == {
+        "type": "acl",
+        "resource_type": "Topic",
+        "resource": "ord",
+        "pattern_type": "Prefixed",
+        "principal": "User:bob",
+        "host": "10.0.0.7",
+        "operation": "All",
+        "permission": "Deny",
+    }
+    matching = lamina("acls", "list", *orders, "--resource-pattern-type", "match", *where).out.splitlines()
+    assert matching[0].split() == ["resource", "type", "resource", "pattern", "type", *matching[0].split()[5:]]
+    assert [line.split()[1] for line in matching[1:]] == ["ord", "orders", "orders", "orders"]
+    assert lamina("acls", "remove", "--principal", "User:app", *where).status == 2, "nobody is here to be asked"
+    removed = lamina("acls", "remove", "--principal", "User:app", *orders, "--yes", *where).out
+    assert removed.count("Removed: allow User:app") == 2
+    assert len(lamina("acls", "list", "--json", *where).objects) == 3
+    nothing = lamina("acls", "remove", "--principal", "User:eve", "--yes", *where)
+    assert (nothing.status, nothing.err) == (1, "lamina: no access rule matches; `lamina acls list` shows them\n")
+
+
+def test_without_an_authorizer_there_are_no_rules(lamina: Lamina, broker: BrokerProcess) -> None:
+    outcome = lamina("acls", "list", "--bootstrap-server", broker.address)
+    assert outcome.status == 1
+    assert "set authorizer.class.name on every broker" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("add", "--operation", "Read", "--topic", "t"), "--allow-principal User:NAME"),
+        (("add", "--allow-principal", "User:a", "--topic", "t"), "either --operation, or --producer"),
+        (("add", "--allow-principal", "User:a", "--operation", "Read"), "name a resource"),
+        (("add", "--allow-principal", "a", "--operation", "Read", "--topic", "t"), "Type:name, such as User:alice"),
+        (("add", "--allow-principal", "User:a", "--operation", "Eat", "--topic", "t"), "'Eat' is not an operation"),
+        (("add", "--allow-principal", "User:a", "--producer", "--group", "g"), "neither role needs anything of 'g'"),
+        (("remove",), "say which rules"),
+        (("list", "--resource-pattern-type", "regex"), "'regex' is not a type of pattern"),
+    ],
+)
+def test_bad_input_never_reaches_the_broker(lamina: Lamina, arguments: tuple[str, ...], said: str) -> None:
+    outcome = lamina("acls", *arguments, "--bootstrap-server", "127.0.0.1:1")
+    assert outcome.status == 2
+    assert said in outcome.err
