@@ -46,6 +46,9 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         ("configs", "get", "--broker", "1", "--all"),
         ("features", "describe"),
         ("features", "upgrade", "transaction.version=2", "--dry-run"),
+        ("quotas", "set", "--user", "somebody", "--client-id", "app", "consumer_byte_rate=1GiB"),
+        ("quotas", "list"),
+        ("quotas", "remove", "--user", "somebody", "--client-id", "app"),
     )
     rows = [row for args in asked for row in lamina(*args, "--json", *where).objects]
     cluster = {
@@ -56,11 +59,13 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         "config",
         "feature",
         "feature_update",
+        "quota",
+        "quota_change",
         "election",
     }
     assert {row["type"] for row in rows} == cluster
     for row in rows:
-        below = [inner for name in ("partitions", "synonyms") for inner in row.get(name, [])]
+        below = [inner for name in ("partitions", "synonyms", "entity") for inner in row.get(name, [])]
         for name in (row["type"], *row, *(name for inner in below for name in inner)):
             assert f"`{name}`" in DOCUMENT, name
 
@@ -76,6 +81,7 @@ def test_every_field_that_is_told_of_a_cluster_is_documented(lamina: Lamina, bro
         "configs",
         "features",
         "groups",
+        "quotas",
         "topics",
         "transactions",
         "watch",

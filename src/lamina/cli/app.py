@@ -36,8 +36,11 @@ SECTIONS = {
         "dump": "Show what is in the files of a log directory.",
         "verify": "Check a log directory, or one partition, without writing.",
     },
-    "Operate": {
+    "Security": {
         "acls": "Show, add and remove access rules (ACLs).",
+        "quotas": "Show and change how much users, client ids and addresses may use.",
+    },
+    "Operate": {
         "configs": "Show and change the settings of topics and brokers.",
         "features": "Show and change the feature levels of a cluster.",
         "compact": "Compact topics now, or the directory of a stopped broker.",
