@@ -50,7 +50,7 @@ from lamina.peer.addresses import Address
 from lamina.peer.connector import Connector, PlainConnector, is_refused
 from lamina.peer.limits import Limits
 from lamina.settings.cluster import LAMINA_UNCLEAN_RECOVERY_WAIT_MS
-from lamina.settings.listeners import broker_listener_name
+from lamina.settings.listeners import broker_listener_name, listeners
 from lamina.settings.topic import UNCLEAN_LEADER_ELECTION_ENABLE
 from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, StartError
@@ -124,6 +124,7 @@ class MemberParts:
             handlers.client_quotas,
             self.forwarding,
             self.listener_name,
+            is_broker_listener_apart=len(listeners(handlers.metadata.settings)) > 1,
         )
         return router
 

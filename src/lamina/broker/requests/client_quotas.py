@@ -110,7 +110,8 @@ class ClientQuotas(MetadataListener):
 
     def changes(self, request: Request, *, is_strict: bool) -> "TopicChanges":
         """For the changes to topics that a request asks for. A strict one refuses those that are too many (S64)."""
-        return TopicChanges(self, request, self._find(CONTROLLER_MUTATION_RATE, request), is_strict=is_strict)
+        quota = None if request.is_exempt else self._find(CONTROLLER_MUTATION_RATE, request)
+        return TopicChanges(self, request, quota, is_strict=is_strict)
 
     def take(self, request: Request, quota: Quota, count: int, *, is_strict: bool) -> None:
         """Raises THROTTLING_QUOTA_EXCEEDED where the client has no token left, and the request is strict."""

@@ -82,6 +82,7 @@ class Request:
         "ended_ns",
         "error_code",
         "holds_frame",
+        "is_exempt",
         "received_ns",
         "size_bytes",
         "throttle_ms",
@@ -112,6 +113,8 @@ class Request:
         self.counters = counters
         self.throttle_ms = 0
         """How long the client is told to wait before it asks again, as far as that is known; then it is muted."""
+        self.is_exempt = False
+        """Whether a broker asks, by itself: it has no quotas."""
         self.charge: Charge | None = None
         """What it costs its client, until its response is made; ``None`` where nobody has a quota, or it is exempt."""
         self.error_code = 0

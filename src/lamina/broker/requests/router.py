@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 LARGE_REQUEST_BYTES = 32 * 1024
 """The smallest structures take three bytes and a microsecond each: what is shorter is parsed within 10 ms."""
-_BETWEEN_BROKERS = frozenset({ADD_PARTITIONS_TO_TXN, WRITE_TXN_MARKERS})
+_BETWEEN_BROKERS = frozenset({ADD_PARTITIONS_TO_TXN, API_VERSIONS, WRITE_TXN_MARKERS})
 LARGE_RESPONSE_ENTRIES = 1000
 """Each takes one to three microseconds to encode."""
 
@@ -50,8 +50,14 @@ class Router:
         client_quotas: ClientQuotas,
         forwarding: Forwarding | None = None,
         broker_listener: str | None = None,
+        *,
+        is_broker_listener_apart: bool = False,
     ) -> None:
-        """In a cluster there is ``forwarding``, and ``broker_listener`` is the name of the listener between brokers."""
+        """In a cluster there is ``forwarding``, and ``broker_listener`` is the name of the listener between brokers.
+
+        That is apart where clients have listeners of their own.
+        """
+        self._is_broker_listener_apart = is_broker_listener_apart
         self._client_quotas = client_quotas
         self._message_thread = message_thread
         self._forwarding = forwarding
@@ -87,9 +93,8 @@ class Router:
             return self._serve_unsupported(client, api_key, api_version, correlation_id, client_id)
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
-        if self._client_quotas.is_set and not is_forwarded and not self._is_exempt(api, client):
-            request.size_bytes = len(frame)
-            request.charge = self._client_quotas.charge(request)
+        if self._client_quotas.is_set and not is_forwarded:
+            self._begin_to_charge(api, request, len(frame))
         body = frame[body_at:]
         if self._readiness.is_for_brokers_alone and not (
             api.is_for_brokers or api.is_for_controller or api_key == API_VERSIONS
@@ -131,9 +136,15 @@ class Router:
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
         return request, _encoded(request, api.error_response(request, _parsed(api, request, body), error))
 
-    def _is_exempt(self, api: Api, client: Client) -> bool:
-        """Whether brokers ask it, who have no quotas (S65)."""
-        return api.is_for_brokers or (api.key in _BETWEEN_BROKERS and client.listener_name == self._broker_listener)
+    def _begin_to_charge(self, api: Api, request: Request, size_bytes: int) -> None:
+        """Unless a broker asks it: these have no quotas (S65). Beside clients on one listener, only what no client asks
+        is known to be theirs."""
+        is_on_theirs = request.listener_name == self._broker_listener
+        if api.is_for_brokers or (is_on_theirs and (self._is_broker_listener_apart or api.key in _BETWEEN_BROKERS)):
+            request.is_exempt = True
+        else:
+            request.size_bytes = size_bytes
+            request.charge = self._client_quotas.charge(request)
 
     async def _decide(
         self, forwarding: Forwarding, api: Api, handle: Handler, request: Request, frame: bytes, body_at: int
