@@ -28,6 +28,7 @@ _FLUSH_INTERVAL_MS = 1000
 _FREE_SPACE_INTERVAL_MS = 1000
 _READ_LEASES_INTERVAL_MS = 2000
 _OPENING_INTERVAL_MS = 10_000
+_KEY_MATERIAL_INTERVAL_MS = 10_000
 
 
 def start_periodic_work(parts: Parts, timers: Timers) -> None:
@@ -59,4 +60,5 @@ def start_periodic_work(parts: Parts, timers: Timers) -> None:
         member, percentage = parts.member_parts.member, settings[LEADER_IMBALANCE_PER_BROKER_PERCENTAGE]
         interval_ms = 1000 * settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
         timers.every(interval_ms, lambda: member.balance_leaders(percentage))
+    timers.every(_KEY_MATERIAL_INTERVAL_MS, lambda: metadata.key_material.refresh(metadata.settings))
     timers.every(_OPENING_INTERVAL_MS, parts.participant.make_waiting)

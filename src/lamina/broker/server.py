@@ -28,7 +28,7 @@ from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.connection_quota import ConnectionQuota
 from lamina.broker.network.listening import Bound, Listening, bind, why_not_bound
-from lamina.broker.network.tls_listeners import TlsError, TlsListeners
+from lamina.broker.network.tls_listeners import TlsError, TlsListeners, TlsReading
 from lamina.broker.parts import Parts
 from lamina.broker.periodic_work import start_periodic_work
 from lamina.broker.requests.warming import warm
@@ -194,6 +194,8 @@ class Server:
                 # The first thing that any client says; everything else is made ready while it talks.
                 warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
                 await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+                # A member learns only now what was set while brokers ran.
+                await parts.metadata.key_material.refresh(parts.metadata.settings)
                 parts.readiness.is_for_brokers_alone = False
                 shells.listening.start([one for one in bound if one not in for_brokers])
             except StoreError as error:
@@ -252,6 +254,8 @@ class Server:
         undo.callback(listening.stop_accepting)
         listening.limit(limits)
         parts.publisher.add_listener(_ConnectionLimits(listening))
+        if listening.tls:
+            parts.metadata.key_material.add_reader(TlsReading(listening.tls, parts.threads))
         taken = tuple(one.taken for one in bound_admin)
         advertised = advertised_admin(self._settings, taken)
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)

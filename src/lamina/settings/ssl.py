@@ -25,8 +25,8 @@ SSL_KEYSTORE_LOCATION = broker_setting(
     "ssl.keystore.location",
     STRING,
     None,
-    "A file with this broker's private key and certificate chain. It is read again when it is set again for one "
-    "listener while the broker runs, to the same value too.",
+    "A file with this broker's private key and certificate chain. A running broker notices within ten seconds that it "
+    "is another one, and at once when it is set for one listener, to the same value too.",
     update=Update.PER_BROKER,
 )
 SSL_KEYSTORE_PASSWORD = broker_setting(

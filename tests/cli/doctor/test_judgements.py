@@ -175,3 +175,20 @@ def test_sizes_are_told_in_units(size_bytes: int, text: str) -> None:
 
 def test_signs_are_three() -> None:
     assert [state.sign for state in State] == ["✓", "!", "✗"]
+
+
+@pytest.mark.parametrize(
+    ("holder", "owner", "state", "what"),
+    [
+        (4711, "process 4711, lamina", FINE, "taken by the broker that runs on the data directory"),
+        (4711, "process 1, java", PROBLEM, "taken by another program (process 1, java)"),
+        (None, None, PROBLEM, "taken by another program"),
+    ],
+)
+def test_who_is_on_a_port_with_tls_is_told_by_its_process(
+    holder: int | None, owner: str | None, state: State, what: str
+) -> None:
+    facts = PortFacts("Address already in use", is_taken=True, owner=owner)
+    finding = judge_port("*:9093", facts, holder=holder, is_plain=False)
+    assert finding.state is state
+    assert finding.what.startswith(what)

@@ -47,7 +47,10 @@ async def change_configs(
             try:
                 if named[one.type, one.name] > 1:
                     raise InvalidRequest(f"{one.name!r} is named more than once")
-                image = _changed(metadata, image, one)
+                changed = _changed(metadata, image, one)
+                if _is_own(metadata, one):
+                    await metadata.key_material.check(_settings_in(metadata, changed))
+                image = changed
                 errors.append(None)
             except KafkaError as error:
                 errors.append(error.without_frames())
@@ -57,7 +60,15 @@ async def change_configs(
         await change(metadata.image)
     else:
         await metadata.change(change)
+        if any(_is_own(metadata, one) for one in changes):
+            # Also where the image is the same: a file that is named again is read again (S6).
+            await metadata.key_material.refresh(metadata.settings)
     return errors
+
+
+def _is_own(metadata: Metadata, change: ResourceChange) -> bool:
+    """Whether it is of this broker alone; others' files are elsewhere."""
+    return change.type == ResourceType.BROKER and change.name == str(metadata.node_id)
 
 
 def _changed(metadata: Metadata, image: Image, change: ResourceChange) -> Image:
@@ -118,11 +129,15 @@ def find_resource(metadata: Metadata, image: Image, resource_type: int, name: st
 def _check_settings(metadata: Metadata, image: Image) -> None:
     """Values that are good one by one may not go together."""
     try:
-        settings = with_dynamic(
-            metadata.settings,
-            dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
-            dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(metadata.node_id))),
-        )
+        settings = _settings_in(metadata, image)
         check_threads(metadata.settings[LOG_CLEANER_THREADS], settings[LOG_CLEANER_THREADS])
     except SettingError as error:
         raise InvalidRequest(str(error)) from None
+
+
+def _settings_in(metadata: Metadata, image: Image) -> BrokerSettings:
+    return with_dynamic(
+        metadata.settings,
+        dynamic_default=image.configs_of(ConfigResource(ResourceType.BROKER, "")),
+        dynamic_broker=image.configs_of(ConfigResource(ResourceType.BROKER, str(metadata.node_id))),
+    )

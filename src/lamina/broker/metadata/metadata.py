@@ -8,6 +8,7 @@ other back. Must not know any API.
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from lamina.broker.metadata.key_material import KeyMaterial
 from lamina.broker.metadata.publisher import Publisher
 from lamina.controller.election import ElectionFacts
 from lamina.image.image import Image
@@ -46,6 +47,7 @@ class Metadata:
         self.node_id = node_id
         self._publisher = publisher
         self._decider = decider
+        self.key_material = KeyMaterial()
 
     @property
     def image(self) -> Image:

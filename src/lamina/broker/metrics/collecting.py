@@ -179,6 +179,24 @@ def _connections(counters: Counters, listening: Listening) -> Iterator[tuple[Met
     yield connections.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
     yield connections.REQUEST_MEMORY_LIMIT, _one(listening.admission.limit_bytes)
     yield connections.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
+    tls, handshakes = listening.tls, listening.handshakes
+    yield (
+        connections.TLS_CERTIFICATE_EXPIRES,
+        [Sample((one.name,), one.identity.facts.not_after_ms / 1000) for one in tls],
+    )
+    yield (
+        connections.TLS_CERTIFICATE_RELOADS,
+        [Sample(("taken",), tls.reloads), Sample(("refused",), tls.refused_reloads)],
+    )
+    yield (
+        connections.TLS_HANDSHAKES,
+        [
+            Sample((one.name, outcome), counted[one.name])
+            for one in tls
+            for outcome, counted in (("completed", handshakes.completed), ("failed", handshakes.failed))
+        ],
+    )
+    yield connections.TLS_HANDSHAKES_OPEN, _one(len(handshakes))
 
 
 def _logs(sources: MetricSources) -> Iterator[tuple[Metric, Samples]]:

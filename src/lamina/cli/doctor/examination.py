@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from lamina.broker.admin.listening import admin_gives_way
 from lamina.cli.doctor import clock, engine, machine
+from lamina.cli.doctor.certificates import check_certificate
 from lamina.cli.doctor.directory import check_directory
 from lamina.cli.doctor.disk import check_disk
 from lamina.cli.doctor.ensemble import check_ensemble
@@ -15,8 +16,10 @@ from lamina.cli.doctor.members import check_members
 from lamina.cli.doctor.port import check_admin_port, check_port
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.listeners import admin_listeners, listeners
+from lamina.settings.ssl_stores import listener_ssl
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import storage_paths
@@ -70,6 +73,9 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
             yield check_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
     for listener in listeners(settings):
         yield check_port(listener, holder=at_work)
+        ssl = listener_ssl(settings, listener)
+        if ssl is not None:
+            yield check_certificate(listener, ssl, SYSTEM_CLOCKS.now_ms())
     for listener in admin_listeners(settings):
         yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
     if options is not None:

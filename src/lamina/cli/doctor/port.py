@@ -31,8 +31,11 @@ class PortFacts:
         return process == 0 or self.owner is None or self.owner.startswith(f"process {process},")
 
 
-def judge_port(address: str, facts: PortFacts, *, holder: int | None) -> Finding:
-    """``holder`` is the process of a broker that holds the data directory, so that it should be on its port too."""
+def judge_port(address: str, facts: PortFacts, *, holder: int | None, is_plain: bool = True) -> Finding:
+    """``holder`` is the process of a broker that holds the data directory, so that it should be on its port too.
+
+    Nobody is asked who is on a port that is not plain: its process tells.
+    """
     name = f"port {address}"
     if facts.refusal is None:
         if holder is not None:
@@ -41,10 +44,13 @@ def judge_port(address: str, facts: PortFacts, *, holder: int | None) -> Finding
     if not facts.is_taken:
         return problem(name, facts.refusal.lower(), "choose an address of this machine and a port that you may use")
     owner = f" ({facts.owner})" if facts.owner else ""
+    if not is_plain and holder is not None and facts.is_of(holder):
+        return fine(name, f"taken by the broker that runs on the data directory{owner}")
     is_lamina = facts.answering is not None and facts.answering.is_lamina
     if is_lamina and holder is not None and facts.is_of(holder):
         return fine(name, f"{facts.answering} answers{owner}")
-    who = "taken by something that does not speak Kafka" if facts.answering is None else f"taken by {facts.answering}"
+    other = "something that does not speak Kafka" if is_plain else "another program"
+    who = f"taken by {other if facts.answering is None else facts.answering}"
     if is_lamina and holder is not None:
         return warning(
             name,
@@ -78,9 +84,10 @@ def judge_admin_port(address: str, facts: PortFacts, *, holder: int | None, give
 
 def check_port(listener: Listener, *, holder: int | None) -> Finding:
     facts = _try(listener)
-    if facts.is_taken:
+    is_plain = listener.protocol == "PLAINTEXT"
+    if facts.is_taken and is_plain:
         facts = replace(facts, answering=_ask(listener))
-    return judge_port(_shown(listener), facts, holder=holder)
+    return judge_port(_shown(listener), facts, holder=holder, is_plain=is_plain)
 
 
 def check_admin_port(listener: Listener, *, holder: int | None, gives_way: bool) -> Finding:

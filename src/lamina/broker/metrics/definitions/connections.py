@@ -1,4 +1,4 @@
-"""Connections, their bytes, and the memory of requests that arrive."""
+"""Connections, their bytes, their TLS, and the memory of requests that arrive."""
 
 from lamina.broker.metrics.metric import counter, gauge
 
@@ -60,3 +60,22 @@ REQUEST_MEMORY_LIMIT = gauge("lamina_request_memory_limit_bytes", "`queued.max.r
 REQUEST_MEMORY_WAITING = gauge(
     "lamina_request_memory_waiting", "Connections whose request waits for memory before it is read."
 )
+TLS_CERTIFICATE_EXPIRES = gauge(
+    "lamina_tls_certificate_expires_timestamp_seconds",
+    "When the certificate ends that a listener shows now.",
+    "listener",
+)
+TLS_CERTIFICATE_RELOADS = counter(
+    "lamina_tls_certificate_reloads_total",
+    "How often listeners took another certificate while the broker ran. `refused`: it could not be used, and the last "
+    "one is still shown.",
+    "outcome",
+)
+TLS_HANDSHAKES = counter(
+    "lamina_tls_handshakes_total",
+    "Handshakes with clients that are over. `failed`: no trusted certificate, nothing in common, too slow, or no TLS.",
+    "listener",
+    "outcome",
+    kafka="kafka.server:type=socket-server-metrics,listener=*,networkProcessor=*, failed-authentication-total (nearly)",
+)
+TLS_HANDSHAKES_OPEN = gauge("lamina_tls_handshakes_open", "Connections whose handshake is not over.")
