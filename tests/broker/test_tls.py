@@ -15,9 +15,12 @@ from tests.tls.certificates import LONG_AGO, Authority, Identity
 AUTHORITY, STRANGER = Authority(), Authority()
 ALICE = AUTHORITY.issue(name="alice")
 RULES = "RULE:^CN=nobody,.*$/x/,RULE:^CN=(.*?),OU=Testing cert.*$/$1/"
+NAMES = ("PLAINTEXT", "SSL", "MUTUAL", "MAPPED", "ASKING", "LOGIN")
 LISTENERS = {
-    "listeners": ",".join(f"{name}://127.0.0.1:0" for name in ("PLAINTEXT", "SSL", "MUTUAL", "MAPPED", "ASKING")),
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,MUTUAL:SSL,MAPPED:SSL,ASKING:SSL",
+    "listeners": ",".join(f"{name}://127.0.0.1:0" for name in NAMES),
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SSL:SSL,MUTUAL:SSL,MAPPED:SSL,ASKING:SSL,LOGIN:SASL_SSL",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "listener.name.login.ssl.client.auth": "required",
     "listener.name.mapped.ssl.client.auth": "required",
     "listener.name.mapped.ssl.principal.mapping.rules": RULES,
     "listener.name.asking.ssl.client.auth": "requested",
@@ -61,6 +64,15 @@ def test_the_principal_is_the_name_in_the_certificate_as_java_writes_it(broker: 
             principal = principal_of(broker, client)
             assert principal.startswith(r"User:CN=alice,OU=Testing cert \#")
             assert principal.endswith(r",O=trustme v1.2.1")
+
+
+def test_where_clients_log_in_a_certificate_names_nobody(broker: TlsBroker) -> None:
+    """S4: it is asked for all the same."""
+    with RawClient(Over(broker, "LOGIN", ALICE)) as client:
+        ask(client)
+        assert principal_of(broker, client) == ANONYMOUS
+    with pytest.raises(ssl.SSLError, match="alert"), RawClient(Over(broker, "LOGIN")) as client:
+        client.receive_frame()
 
 
 def test_rules_make_a_principal_of_it(broker: TlsBroker) -> None:

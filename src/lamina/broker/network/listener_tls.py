@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
 
 class ListenerTls:
-    def __init__(self, name: str, identity: "ServerIdentity") -> None:
+    def __init__(self, name: str, identity: "ServerIdentity", *, names_principals: bool = True) -> None:
+        """``names_principals``: whether a certificate says who shows it; where clients log in it does not (S4)."""
         self.name = name
+        self._names_principals = names_principals
         self.identity = identity
         self._rules = parse_rules(identity.settings.principal_mapping_rules)
 
@@ -28,7 +30,7 @@ class ListenerTls:
 
     def principal_of(self, connected: ssl.SSLSocket) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
-        shown = connected.getpeercert(binary_form=True)
+        shown = connected.getpeercert(binary_form=True) if self._names_principals else None
         if shown is None:
             return ANONYMOUS
         from lamina.tls.certificates import name_in

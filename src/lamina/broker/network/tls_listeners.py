@@ -38,7 +38,9 @@ class TlsListeners:
         self._now_ms = now_ms
         self._listeners = listeners(settings)
         self._by_name = {
-            listener.name: ListenerTls(listener.name, load(listener.name, found, now_ms()))
+            listener.name: ListenerTls(
+                listener.name, load(listener.name, found, now_ms()), names_principals=listener.protocol == "SSL"
+            )
             for listener in self._listeners
             if (found := listener_ssl(settings, listener)) is not None
         }
