@@ -3,9 +3,9 @@
 A part of putting a broker together, as ``assembly`` is. Must not do anything with the parts.
 """
 
+from lamina.broker.admin.access import Access
 from lamina.broker.admin.scan_pool import ScanPool
 from lamina.broker.admin.subject import Subject
-from lamina.broker.admin.token import Token
 from lamina.broker.metrics.sources import MetricSources
 from lamina.broker.network.listening import Listening
 from lamina.broker.parts import Parts
@@ -39,7 +39,7 @@ def metric_sources(parts: Parts, listening: Listening, started_ms: int) -> Metri
 def admin_subject(
     parts: Parts,
     listening: Listening,
-    token: Token | None,
+    access: Access,
     taken: tuple[Listener, ...],
     advertised: tuple[Listener, ...],
 ) -> Subject:
@@ -61,7 +61,7 @@ def admin_subject(
         actual_values=parts.actual_values,
         metrics=metric_sources(parts, listening, started_ms),
         connections=listening.connections,
-        token=token,
+        access=access,
         listeners=taken,
         advertised=advertised,
         started_ms=started_ms,

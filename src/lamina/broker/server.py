@@ -16,8 +16,8 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from lamina.broker.admin.access import NO_ACCESS, find_access
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
-from lamina.broker.admin.token import find_token
 from lamina.broker.admin_parts import admin_subject
 from lamina.broker.assembly import build_parts
 from lamina.broker.cycle_collector import short_collections
@@ -259,8 +259,8 @@ class Server:
         taken = tuple(one.taken for one in bound_admin)
         advertised = advertised_admin(self._settings, taken)
         parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
-        token = find_token(parts.storage.data_directory) if bound_admin else None
-        subject = admin_subject(parts, listening, token, taken, advertised)
+        access = find_access(self._settings, parts.storage.data_directory) if bound_admin else NO_ACCESS
+        subject = admin_subject(parts, listening, access, taken, advertised)
         admin = AdminListening(subject, bound_admin)
         undo.push_async_callback(admin.stop)
         prober = None if parts.member_parts is None else parts.member_parts.prober()

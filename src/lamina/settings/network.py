@@ -48,6 +48,16 @@ LAMINA_ADMIN_ADVERTISED_LISTENERS = broker_setting(
     "the addresses that hold.",
     difference="Kafka has no such setting",
 )
+LAMINA_ADMIN_AUTHENTICATION = broker_setting(
+    "lamina.admin.authentication",
+    STRING,
+    "auto",
+    "Who may read at the admin listener: `required`, whoever has a token; `none`, everybody, but nothing about "
+    "records; `auto`, as `required` where a listener of the broker asks clients who they are, or access rules are "
+    "checked. Changes always need the operator's token.",
+    rule=one_of("auto", "required", "none"),
+    difference="Kafka has no such setting",
+)
 INTER_BROKER_LISTENER_NAME = broker_setting(
     "inter.broker.listener.name",
     STRING,

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from lamina.broker.admin.access import Access
 from lamina.broker.admin.app import build_app
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import ROUTES, AdminRoute
@@ -18,7 +19,9 @@ TOKEN = "correct-horse-battery-staple"
 
 def subject_of(broker: HasParts, scan_pool: ScanPool | None = None) -> Subject:
     """A broker as the routes see it; ``TOKEN`` is its token."""
-    subject = admin_subject(broker.parts, no_listening(broker), Token(TOKEN), (), ())
+    subject = admin_subject(
+        broker.parts, no_listening(broker), Access(Token(TOKEN), None, is_reading_open=True), (), ()
+    )
     return subject if scan_pool is None else replace(subject, scan_pool=scan_pool)
 
 

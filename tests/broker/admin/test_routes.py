@@ -72,6 +72,9 @@ def test_the_index_lists_routes_that_are_there(broker: BrokerProcess) -> None:
             get(broker, route["path"])
         shows_records = route["path"] == "/v1/cleaner/explain"
         assert route["needs_token"] == (route["method"] != "GET" or shows_records)
+        is_for_all = route["path"] in ("/healthz", "/readyz")
+        role = None if is_for_all else "viewer" if route["method"] == "GET" else "operator"
+        assert route["role"] == role
 
 
 def test_brokers(broker: BrokerProcess) -> None:

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from lamina.broker.admin.access import Need, why_refused
 from lamina.broker.admin.answers import Refused, not_found, refusal
 from lamina.broker.admin.hosts import HostCheck
 from lamina.broker.admin.routes import AdminRoute
@@ -51,8 +52,7 @@ def _endpoint(
         try:
             _check_header(request)
             check(request)
-            if route.needs_token:
-                _check_token(subject, request)
+            _check_access(subject, request, route.need)
             return await route.handle(subject, request)
         except Refused as refused:
             return refusal(refused)
@@ -76,16 +76,10 @@ def _check_header(request: Request) -> None:
         raise Refused(431, "too_large", f"a header may have {HEADER_BYTES} bytes", {"Connection": "close"})
 
 
-def _check_token(subject: Subject, request: Request) -> None:
+def _check_access(subject: Subject, request: Request, need: Need) -> None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if subject.token is None or scheme.lower() != "bearer" or not subject.token.matches(given.strip()):
-        raise Refused(
-            401,
-            "unauthorized",
-            "this needs the header Authorization: Bearer TOKEN, with the token in admin.token in the broker's data "
-            "directory, or in LAMINA_ADMIN_TOKEN where the broker was given one",
-            {"WWW-Authenticate": "Bearer"},
-        )
+    if not subject.access.allows(need, given.strip() if scheme.lower() == "bearer" else None):
+        raise Refused(401, "unauthorized", why_refused(need), {"WWW-Authenticate": "Bearer"})
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -86,6 +86,8 @@ def _connection_row(connection: Connection, now: float) -> dict[str, Any]:
         "out_bytes": connection.bytes_out,
         "idle_ms": round(max(now - connection.active_at, 0) * 1000),
         "is_waiting": connection.is_waiting,
+        "is_muted": connection.is_muted,
+        "principal": connection.principal,
     }
 
 

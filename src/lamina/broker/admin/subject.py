@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from lamina.broker.admin.access import Access
 from lamina.broker.admin.scan_pool import ScanPool
-from lamina.broker.admin.token import Token
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
@@ -45,8 +45,7 @@ class Subject:
     """Settings whose values came about at start, by name: shown instead of what was given."""
     metrics: MetricSources
     connections: Collection[Connection]
-    token: Token | None
-    """Without one nothing can be changed."""
+    access: Access
     listeners: tuple[Listener, ...]
     """Where the admin listener is, with the ports that it got."""
     advertised: tuple[Listener, ...]

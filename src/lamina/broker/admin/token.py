@@ -1,6 +1,7 @@
-"""The secret that a request must carry to change anything: ``LAMINA_ADMIN_TOKEN``, else ``admin.token``.
+"""The secrets that a request must carry: ``LAMINA_ADMIN_TOKEN``, else ``admin.token``, to change anything; to see what
+is not for everybody, ``LAMINA_ADMIN_VIEWER_TOKEN``, else ``admin.viewer.token``.
 
-Owns the file: made once, readable by its owner alone, whole or not there. The token is never logged. Must not know
+Owns the files: each made once, readable by its owner alone, whole or not there. No token is ever logged. Must not know
 requests.
 """
 
@@ -13,6 +14,8 @@ logger = logging.getLogger(__name__)
 
 ADMIN_TOKEN = "admin.token"
 VARIABLE = "LAMINA_ADMIN_TOKEN"
+VIEWER_TOKEN = "admin.viewer.token"
+VIEWER_VARIABLE = "LAMINA_ADMIN_VIEWER_TOKEN"
 
 _TOKEN_BYTES = 32
 _LEAST_LENGTH = 16
@@ -36,15 +39,16 @@ class Token:
         return hmac.compare_digest(given.encode(errors="replace"), self._bytes)
 
 
-def find_token(data_directory: str) -> Token | None:
-    """The token of this broker, made at its first start. ``None``, and a line in the log, where there can be none."""
+def find_token(data_directory: str, name: str = ADMIN_TOKEN, variable: str = VARIABLE) -> Token | None:
+    """A token of this broker, made at its first start. ``None``, and a line in the log, where there can be none."""
+    without = "changed" if name == ADMIN_TOKEN else "shown to viewers"
     try:
-        given = os.environ.get(VARIABLE)
-        return Token(_checked(given, VARIABLE) if given else _from_file(os.path.join(data_directory, ADMIN_TOKEN)))
+        given = os.environ.get(variable)
+        return Token(_checked(given, variable) if given else _from_file(os.path.join(data_directory, name)))
     except TokenError as error:
-        logger.error("nothing can be changed through the admin listener: %s", error)
+        logger.error("nothing can be %s through the admin listener: %s", without, error)
     except OSError as error:
-        logger.error("nothing can be changed through the admin listener: %s: %s", error.filename, error.strerror)
+        logger.error("nothing can be %s through the admin listener: %s: %s", without, error.filename, error.strerror)
     return None
 
 
@@ -82,6 +86,10 @@ def _make(path: str) -> None:
 
 def _checked(text: str, source: str) -> str:
     if not _LEAST_LENGTH <= len(text) <= _MOST_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
-        remedy = "set another" if source == VARIABLE else "remove the file, and the next start makes another"
+        remedy = (
+            "set another"
+            if source in (VARIABLE, VIEWER_VARIABLE)
+            else "remove the file, and the next start makes another"
+        )
         raise TokenError(f"{source} must hold {_LEAST_LENGTH} to {_MOST_LENGTH} visible ASCII characters: {remedy}")
     return text

@@ -35,7 +35,7 @@ def explain(
     """Explain why a record is still there, and when compaction can remove it at the earliest.
 
     With --key every partition is searched, the newest segments first. A search ends after 15 seconds, and says where it
-    did not search. The result shows keys, so the broker wants its admin token.
+    did not search. The result shows keys, so the broker wants one of its admin tokens.
     """
     if (key is None) == (offset is None):
         raise click.UsageError("Give either --key or --offset.")

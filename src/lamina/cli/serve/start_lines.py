@@ -16,6 +16,7 @@ from lamina import __version__
 from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
+from lamina.settings.admin_access import is_reading_open
 from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
 from lamina.settings.ssl_stores import listener_ssl
 from lamina.settings.values import BrokerSettings
@@ -48,10 +49,19 @@ def log_warnings(settings: BrokerSettings) -> None:
             between_brokers,
         )
     for listener in admin_listeners(settings):
-        if not listener.is_for_this_machine:
+        if listener.is_for_this_machine:
+            continue
+        if is_reading_open(settings):
             logger.warning(
                 "OPEN TO OTHERS: the admin listener is on %s without authentication or encryption: anyone who reaches "
-                "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone",
+                "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone, and "
+                "lamina.admin.authentication=required asks for a token",
+                listener.host or "every address",
+            )
+        else:
+            logger.warning(
+                "the admin listener is on %s without encryption: whoever is on the way there can read the tokens; "
+                "127.0.0.1 is for this machine alone",
                 listener.host or "every address",
             )
 
