@@ -46,7 +46,7 @@ from lamina.settings.broker import (
 )
 from lamina.settings.cluster import LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS
 from lamina.settings.connection_limits import connection_limits
-from lamina.settings.listeners import Listener, advertised_listeners, broker_listener_name, listeners
+from lamina.settings.listeners import ADMIN, Listener, advertised_listeners, broker_listener_name, listeners
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONNECTIONS_MAX_IDLE_MS,
@@ -258,10 +258,10 @@ class Server:
             parts.metadata.key_material.add_reader(TlsReading(listening.tls, parts.threads))
         taken = tuple(one.taken for one in bound_admin)
         advertised = advertised_admin(self._settings, taken)
-        parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.address for one in advertised)
+        parts.actual_values[LAMINA_ADMIN_ADVERTISED_LISTENERS.name] = ",".join(one.url for one in advertised)
         access = find_access(self._settings, parts.storage.data_directory) if bound_admin else NO_ACCESS
         subject = admin_subject(parts, listening, access, taken, advertised)
-        admin = AdminListening(subject, bound_admin)
+        admin = AdminListening(subject, bound_admin, listening.tls.get(ADMIN))
         undo.push_async_callback(admin.stop)
         prober = None if parts.member_parts is None else parts.member_parts.prober()
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)

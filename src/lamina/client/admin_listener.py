@@ -5,17 +5,19 @@ Must not know any route.
 
 import json
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
-from urllib.request import ProxyHandler, Request, build_opener
+from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
 
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, Unreachable
+from lamina.peer.security import tls_context
+from lamina.peer.security_properties import SecurityPropertyError, parse_tls
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ConfigEntry
@@ -48,12 +50,14 @@ class AdminListener:
         token: Token | None = None,
         token_place: str = "its data directory",
         seconds: float = _SECONDS,
+        open_url: Callable[..., Any] = _open,
     ) -> None:
         """``token_place`` is where the broker keeps its token, for the message when the token is missing or wrong.
 
-        An answer is waited for ``seconds`` long.
+        The address may begin with ``https://``. An answer is waited for ``seconds`` long.
         """
         self.address = address
+        self._open_url = open_url
         self._seconds = seconds
         self._token = token
         self._token_place = token_place
@@ -93,7 +97,8 @@ class AdminListener:
         also: int | None = None,
     ) -> dict[str, Any]:
         """``also`` is an HTTP status, beside 200, that is no refusal."""
-        url = f"http://{self.address}/" + "/".join(quote(part, safe="") for part in path)
+        url = self.address if "://" in self.address else f"http://{self.address}"
+        url += "/" + "/".join(quote(part, safe="") for part in path)
         url += f"?{urlencode(query)}" if query else ""
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token.text}"}
         data = None if body is None else json.dumps(body).encode()
@@ -113,7 +118,7 @@ class AdminListener:
 
     def _opened(self, request: Request, also: int | None) -> Any:
         try:
-            return _open(request, timeout=self._seconds)
+            return self._open_url(request, timeout=self._seconds)
         except HTTPError as error:
             if error.code == also:
                 return error
@@ -138,8 +143,13 @@ class AdminListener:
         )
 
 
-def find_admin_listener(cluster: Cluster, broker_id: str | None, token: Token | None) -> AdminListener:
-    """That of one broker of the cluster: the one that is named, else the first."""
+def find_admin_listener(
+    cluster: Cluster, broker_id: str | None, token: Token | None, seconds: float = _SECONDS
+) -> AdminListener:
+    """That of one broker of the cluster: the one that is named, else the first.
+
+    Where it speaks TLS, the client's own properties say whom to trust.
+    """
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     admin = cluster.admin()
@@ -153,7 +163,14 @@ def find_admin_listener(cluster: Cluster, broker_id: str | None, token: Token | 
     address = (entry.value or "").partition(",")[0].strip()
     if not address:
         raise ClientError(f"broker {broker_id} has its admin listener switched off; set lamina.admin.listeners")
-    return AdminListener(address, token, _token_place(configs))
+    if not address.startswith("https://"):
+        return AdminListener(address, token, _token_place(configs), seconds)
+    try:
+        context = tls_context(parse_tls(cluster.security))
+    except SecurityPropertyError as error:
+        raise ClientError(str(error)) from error
+    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=context))
+    return AdminListener(address, token, _token_place(configs), seconds, opener.open)
 
 
 def _token_place(configs: "Mapping[str, ConfigEntry]") -> str:

@@ -68,7 +68,8 @@ class Cluster:
         self._clocks = clocks
         self.bootstrap_servers = bootstrap_servers
         self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
-        self._security = {name: text for name, text in (properties or {}).items() if is_security(name)}
+        self.security = {name: text for name, text in (properties or {}).items() if is_security(name)}
+        """Those of the properties that are about TLS and logins."""
         self._config["bootstrap.servers"] = bootstrap_servers
         self._warn = warn
         self._admin: AdminClient | None = None
@@ -116,7 +117,7 @@ class Cluster:
         # Says at once, and why, when no broker answers.
         self.admin()
         limits = Limits(api_timeout_ms=round(REQUEST_SECONDS * 1000))
-        return ask(self.bootstrap_servers, self._config["client.id"], self._security, limits, work)
+        return ask(self.bootstrap_servers, self._config["client.id"], self.security, limits, work)
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""

@@ -20,7 +20,7 @@ from lamina.settings.ssl_stores import KeyStoreSource, TrustStoreSource
 
 def connectors(properties: SecurityProperties, make_nonce: Nonce) -> Callable[[str], Connector]:
     """Makes a connector for a client id. Raises `SecurityPropertyError` for what cannot be read."""
-    context = None if properties.tls is None else _context(properties.tls)
+    context = None if properties.tls is None else tls_context(properties.tls)
 
     def connector_for(client_id: str) -> Connector:
         connector = PlainConnector(client_id) if context is None else TlsConnector(client_id, context)
@@ -59,7 +59,8 @@ def _tls_stores() -> Any:
         ) from None
 
 
-def _context(properties: TlsProperties) -> ssl.SSLContext:
+def tls_context(properties: TlsProperties) -> ssl.SSLContext:
+    """Raises `SecurityPropertyError` for what cannot be read."""
     stores = _tls_stores()
     contexts = import_module("lamina.tls.contexts")
     settings = properties.ssl

@@ -31,7 +31,9 @@ PORT_MAX = 65535
 
 _ADDRESS = r"(?:\[([0-9A-Fa-f:.%]{1,64})\]|([A-Za-z0-9._%-]{0,253})):([0-9]{1,5})"
 _LISTENER = re.compile(r"([A-Za-z0-9_.-]{1,249})://" + _ADDRESS)
-_ADMIN_LISTENER = re.compile(r"(?:[Hh][Tt][Tt][Pp]://)?" + _ADDRESS)
+_ADMIN_LISTENER = re.compile(r"(?:(https?)://)?" + _ADDRESS, re.IGNORECASE)
+ADMIN = "ADMIN"
+"""By this name the admin listener is given settings of its own: ``listener.name.admin.ssl.keystore.location``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class Listener:
         """What is typed to connect; this machine's name for every address."""
         host = self.host or "localhost"
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The address of an admin listener, with its scheme where that is not plain HTTP."""
+        return f"https://{self.address}" if self.protocol == "HTTPS" else self.address
 
     @property
     def is_for_this_machine(self) -> bool:
@@ -134,7 +141,10 @@ def _names(some: tuple[Listener, ...]) -> set[str]:
 
 def admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
     """Where HTTP is answered; empty when it is not."""
-    return tuple(_read_admin(settings, LAMINA_ADMIN_LISTENERS))
+    found = tuple(_read_admin(settings, LAMINA_ADMIN_LISTENERS))
+    if any(one.protocol == "HTTPS" for one in found) and ADMIN in _names(listeners(settings)):
+        raise SettingError(f"listeners = {ADMIN}: has the name of the admin listener, whose TLS it would share")
+    return found
 
 
 def advertised_admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
@@ -149,11 +159,12 @@ def advertised_admin_listeners(settings: BrokerSettings) -> tuple[Listener, ...]
 def _read_admin(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterator[Listener]:
     for entry in settings[setting]:
         match = _ADMIN_LISTENER.fullmatch(entry)
-        if match is None or int(match[3]) > PORT_MAX:
+        if match is None or int(match[4]) > PORT_MAX:
             raise SettingError(
-                f"{setting.name} = {setting.shown(entry)}: must have the form host:port with a port up to 65535"
+                f"{setting.name} = {setting.shown(entry)}: must have the form host:port, or https://host:port, "
+                "with a port up to 65535"
             )
-        yield Listener("ADMIN", "HTTP", match[1] or match[2], int(match[3]))
+        yield Listener(ADMIN, (match[1] or "http").upper(), match[2] or match[3], int(match[4]))
 
 
 def _read(settings: BrokerSettings, setting: Setting[tuple[str, ...]]) -> Iterator[Listener]:

@@ -37,15 +37,16 @@ LAMINA_ADMIN_LISTENERS = broker_setting(
     LIST,
     ("127.0.0.1:9644",),
     "Where the broker answers people and monitors over HTTP: `host:port`; port 0 takes a free one, and so does the "
-    "default when 9644 is taken and the broker's own port is 0. Empty for nowhere.",
+    "default when 9644 is taken and the broker's own port is 0. `https://host:port` speaks TLS, by `ssl.*` or "
+    "`listener.name.admin.ssl.*`. Empty for nowhere.",
     difference="Kafka has no such setting",
 )
 LAMINA_ADMIN_ADVERTISED_LISTENERS = broker_setting(
     "lamina.admin.advertised.listeners",
     LIST,
     (),
-    "Where tools are told to find `lamina.admin.listeners`, when that differs: `host:port`. A running broker shows "
-    "the addresses that hold.",
+    "Where tools are told to find `lamina.admin.listeners`, when that differs: `host:port` or `https://host:port`. A "
+    "running broker shows the addresses that hold.",
     difference="Kafka has no such setting",
 )
 LAMINA_ADMIN_AUTHENTICATION = broker_setting(

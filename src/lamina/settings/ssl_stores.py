@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from lamina.security.principal_rules import RuleError, parse_rules
 from lamina.settings.definition import Setting, SettingError
-from lamina.settings.listeners import Listener, listeners
+from lamina.settings.listeners import Listener, admin_listeners, listeners
 from lamina.settings.ssl import (
     PEM,
     SSL_ALLOW_DN_CHANGES,
@@ -35,7 +35,7 @@ from lamina.settings.values import BrokerSettings
 
 T = TypeVar("T")
 
-WITH_TLS = ("SSL", "SASL_SSL")
+WITH_TLS = ("SSL", "SASL_SSL", "HTTPS")
 """The protocols of listeners that speak TLS."""
 
 ValueOf = Callable[[Setting[Any]], Any]
@@ -132,7 +132,7 @@ def listener_ssl(settings: BrokerSettings, listener: Listener) -> SslSettings | 
 
 
 def check_listeners_ssl(settings: BrokerSettings) -> None:
-    for listener in listeners(settings):
+    for listener in (*listeners(settings), *admin_listeners(settings)):
         listener_ssl(settings, listener)
 
 

@@ -124,7 +124,7 @@ def test_on_every_address_tools_are_sent_where_clients_are_and_a_warning_is_loud
     [
         "lamina.admin.listeners=9644",
         "lamina.admin.listeners=127.0.0.1:99999",
-        "lamina.admin.listeners=https://127.0.0.1:0",
+        "lamina.admin.listeners=ftp://127.0.0.1:0",
         "lamina.admin.listeners=127.0.0.1:0,,",
         f"{ADVERTISED}=:9644",
         f"{ADVERTISED}=host:0",

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from lamina.broker.admin.subject import Subject
 from lamina.broker.counters import Place
+from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.network.listening import Bound, bind, why_not_bound
 from lamina.broker.threads import giving_way
 from lamina.settings.listeners import (
@@ -94,8 +95,10 @@ def advertised_admin(settings: BrokerSettings, taken: tuple[Listener, ...]) -> t
 
 
 class AdminListening:
-    def __init__(self, subject: Subject, bound: list[Bound]) -> None:
+    def __init__(self, subject: Subject, bound: list[Bound], tls: ListenerTls | None = None) -> None:
+        """``tls`` is that of the listeners that speak HTTPS."""
         self._subject = subject
+        self._tls = tls
         self._bound = bound
         self._loop = subject.loop
         self._task: asyncio.Task[Serving | None] | None = None
@@ -140,9 +143,9 @@ class AdminListening:
         gc.disable()
         try:
             with giving_way():
-                serving: Serving = importlib.import_module(_SERVING).Serving(
-                    self._subject, [one.socket for one in self._bound]
-                )
+                plain = [one.socket for one in self._bound if one.listener.protocol == "HTTP"]
+                secured = [one.socket for one in self._bound if one.listener.protocol == "HTTPS"]
+                serving: Serving = importlib.import_module(_SERVING).Serving(self._subject, plain, secured, self._tls)
             # The collector need not walk it again and again on the loop.
             gc.freeze()
         finally:

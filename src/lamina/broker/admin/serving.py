@@ -7,7 +7,9 @@ no client can hold up. Signals, access log and lifespan are left to the broker. 
 import asyncio
 import logging
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,6 +23,8 @@ from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
+from lamina.broker.network.handshakes import HANDSHAKE_SECONDS
+from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.network.refusal_lines import RefusalLines
 
 logger = logging.getLogger(__name__)
@@ -40,8 +44,15 @@ class Serving:
     Made on a thread, because making it imports and compiles; started and stopped on the loop.
     """
 
-    def __init__(self, subject: Subject, sockets: list[socket.socket]) -> None:
-        guarded = [one.getsockname()[:2] for one in sockets if is_loopback(one.getsockname()[0])]
+    def __init__(
+        self,
+        subject: Subject,
+        sockets: list[socket.socket],
+        secured: Sequence[socket.socket] = (),
+        tls: ListenerTls | None = None,
+    ) -> None:
+        """``secured`` are those that speak TLS."""
+        guarded = [one.getsockname()[:2] for one in (*sockets, *secured) if is_loopback(one.getsockname()[0])]
         check = HostCheck(guarded, (*subject.listeners, *subject.advertised))
         config = Config(
             _ending_quietly(build_app(subject, ROUTES, check)),
@@ -60,11 +71,29 @@ class Serving:
         )
         config.load()
         self._sockets = sockets
+        self._secured = secured
+        self._tls = tls
+        self._config = config
         self._server = Server(config)
         self._server.lifespan = config.lifespan_class(config)
 
     async def start(self) -> None:
-        await self._server.startup(sockets=self._sockets)
+        server, loop = self._server, asyncio.get_running_loop()
+        await server.startup(sockets=self._sockets)
+        if self._tls is None:
+            return
+        context = self._tls.following_context()
+        for one in self._secured:
+            protocol = partial(BoundedProtocol, self._config, server.server_state, server.lifespan.state)
+            server.servers.append(
+                await loop.create_server(
+                    protocol,
+                    sock=one,
+                    ssl=context,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                    backlog=self._config.backlog,
+                )
+            )
 
     async def stop(self) -> None:
         state, loop = self._server.server_state, asyncio.get_running_loop()

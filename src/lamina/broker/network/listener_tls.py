@@ -28,6 +28,16 @@ class ListenerTls:
         """The socket with TLS, its handshake to be done; the given one is spent."""
         return self.identity.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
 
+    def following_context(self) -> ssl.SSLContext:
+        """For who keeps one context for ever: each handshake is made with what holds then."""
+        context = self.identity.context
+
+        def follow(shaking: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+            shaking.context = self.identity.context
+
+        context.sni_callback = follow
+        return context
+
     def principal_of(self, connected: ssl.SSLSocket) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
         shown = connected.getpeercert(binary_form=True) if self._names_principals else None

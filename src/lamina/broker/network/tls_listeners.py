@@ -14,8 +14,8 @@ from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.threads import Threads
 from lamina.errors import InvalidRequest
 from lamina.settings.definition import SettingError
-from lamina.settings.listeners import listeners
-from lamina.settings.ssl_stores import SslSettings, listener_ssl
+from lamina.settings.listeners import admin_listeners, listeners
+from lamina.settings.ssl_stores import WITH_TLS, SslSettings, listener_ssl
 from lamina.settings.values import BrokerSettings
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ class TlsListeners:
     def __init__(self, settings: BrokerSettings, now_ms: Callable[[], int]) -> None:
         """Raises :class:`TlsError`."""
         self._now_ms = now_ms
-        self._listeners = listeners(settings)
+        opened = (*listeners(settings), *admin_listeners(settings))
+        self._listeners = tuple(one for one in opened if one.protocol in WITH_TLS)
         self._by_name = {
             listener.name: ListenerTls(
                 listener.name, load(listener.name, found, now_ms()), names_principals=listener.protocol == "SSL"

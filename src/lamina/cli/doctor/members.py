@@ -121,8 +121,7 @@ def check_members(cluster: Cluster) -> Iterator[Finding]:
 
 def _member(cluster: Cluster, broker_id: int) -> MemberFacts:
     try:
-        found = find_admin_listener(cluster, str(broker_id), None)
-        return ask_member(broker_id, AdminListener(found.address, seconds=_SECONDS))
+        return ask_member(broker_id, find_admin_listener(cluster, str(broker_id), None, _SECONDS))
     except ClientError as error:
         return MemberFacts(broker_id, str(error))
 

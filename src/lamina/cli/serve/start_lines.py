@@ -53,15 +53,16 @@ def log_warnings(settings: BrokerSettings) -> None:
             continue
         if is_reading_open(settings):
             logger.warning(
-                "OPEN TO OTHERS: the admin listener is on %s without authentication or encryption: anyone who reaches "
-                "that address can read settings, topics and who is connected; 127.0.0.1 is for this machine alone, and "
+                "OPEN TO OTHERS: the admin listener is on %s without authentication%s: anyone who reaches that address "
+                "can read settings, topics and who is connected; 127.0.0.1 is for this machine alone, and "
                 "lamina.admin.authentication=required asks for a token",
                 listener.host or "every address",
+                "" if listener.protocol == "HTTPS" else " or encryption",
             )
-        else:
+        elif listener.protocol != "HTTPS":
             logger.warning(
                 "the admin listener is on %s without encryption: whoever is on the way there can read the tokens; "
-                "127.0.0.1 is for this machine alone",
+                "127.0.0.1 is for this machine alone, and https://HOST:PORT in lamina.admin.listeners hides them",
                 listener.host or "every address",
             )
 
@@ -86,7 +87,10 @@ def print_start(started: Started, *, quiet: bool) -> None:
             {"name": one.listener.name, "host": one.listener.host, "port": one.port, "address": address}
             for one, address in zip(started.bound, addresses, strict=True)
         ],
-        "admin": [{"host": one.host, "port": one.port, "url": f"http://{one.address}"} for one in started.admin],
+        "admin": [
+            {"host": one.host, "port": one.port, "url": f"{one.protocol.lower()}://{one.address}"}
+            for one in started.admin
+        ],
         "data_dir": started.parts.storage.data_directory,
         "log_dirs": [directory.path for directory in started.parts.directories],
         "node_id": started.parts.metadata.node_id,
@@ -126,7 +130,7 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     noun = "partition" if partitions == 1 else "partitions"
     click.echo(f"  data        {started.parts.storage.data_directory} ({partitions} {noun}{checked})")
     if started.admin:
-        urls = ", ".join(f"http://{one.address}/v1/" for one in started.admin)
+        urls = ", ".join(f"{one.protocol.lower()}://{one.address}/v1/" for one in started.admin)
         click.echo(f"  admin       {urls}")
     click.echo(f"  open files  up to {started.open_files_limit}")
     why_not = started.parts.cleaner.why_not()

@@ -1,0 +1,119 @@
+"""The admin listener over TLS: who trusts it reads it, with the tools too, and its certificate can change (S6)."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from lamina.client.admin_listener import find_admin_listener
+from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
+from lamina.settings.definition import SettingError
+from lamina.settings.listeners import Listener, admin_listeners
+from lamina.settings.resolve import resolve_broker
+from tests.broker.tls import TlsBroker
+from tests.tls.certificates import Authority
+
+AUTHORITY = Authority()
+OWN = AUTHORITY.issue("127.0.0.1", name="broker")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[TlsBroker]:
+    own = {
+        "lamina.admin.listeners": "https://127.0.0.1:0,127.0.0.1:0",
+        "lamina.admin.authentication": "none",
+        "ssl.allow.dn.changes": "true",
+        "ssl.client.auth": "required",  # Of SSL listeners: it needs the prefix for others (S4).
+    }
+    running = TlsBroker(tmp_path / "broker", AUTHORITY, OWN, **own).start()
+    yield running
+    running.stop()
+
+
+def secured(broker: TlsBroker) -> Listener:
+    return next(one for one in broker.started.admin if one.protocol == "HTTPS")
+
+
+def connected(broker: TlsBroker) -> http.client.HTTPSConnection:
+    context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    return http.client.HTTPSConnection("127.0.0.1", secured(broker).port, context=context, timeout=30)
+
+
+def asked(connection: http.client.HTTPConnection) -> Any:
+    with closing(connection):
+        connection.request("GET", "/v1/brokers")
+        with connection.getresponse() as answer:
+            assert answer.status == 200
+            return json.load(answer)
+
+
+def test_who_trusts_it_reads_the_same_as_over_http(broker: TlsBroker) -> None:
+    plain = next(one for one in broker.started.admin if one.protocol == "HTTP")
+    told = asked(connected(broker))
+    assert told.keys() == asked(http.client.HTTPConnection("127.0.0.1", plain.port, timeout=30)).keys()
+
+
+def test_another_certificate_is_shown_to_those_who_come_later(broker: TlsBroker) -> None:
+    def shown() -> x509.Certificate:
+        connection = connected(broker)
+        connection.connect()
+        assert isinstance(connection.sock, ssl.SSLSocket)
+        der = connection.sock.getpeercert(binary_form=True)
+        connection.close()
+        assert der is not None
+        return x509.load_der_x509_certificate(der)
+
+    assert shown() == OWN.certificate
+    new = AUTHORITY.issue("127.0.0.1", name="broker")
+    new.pem(broker.key_store)
+    metadata = broker.parts.metadata
+    broker.run(metadata.key_material.refresh(metadata.settings))
+    assert shown() == new.certificate
+
+
+def test_the_tools_find_it_and_trust_whom_their_properties_name(broker: TlsBroker, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "client.pem", tmp_path / "client.key"
+    certificate.write_text(OWN.chain)
+    key.write_text(OWN.key())
+    found = find_admin_listener(Cluster(broker.address), "1", None)
+    assert found.address == secured(broker).url
+    with pytest.raises(ClientError, match="certificate verify failed"):
+        found.get("v1", "brokers")
+    trusting = Cluster(broker.address, {"ssl.ca.location": str(broker.trust_store)})
+    assert find_admin_listener(trusting, "1", None).get("v1", "brokers")
+
+
+def test_clients_may_be_asked_for_certificates(tmp_path: Path) -> None:
+    given = {"lamina.admin.listeners": "https://127.0.0.1:0", "listener.name.admin.ssl.client.auth": "required"}
+    running = TlsBroker(tmp_path / "broker", AUTHORITY, OWN, **given).start()
+    try:
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            asked(connected(running))
+    finally:
+        running.stop()
+
+
+def test_plain_http_on_it_is_closed_and_no_other_is_held_up(broker: TlsBroker) -> None:
+    plain = http.client.HTTPConnection("127.0.0.1", secured(broker).port, timeout=30)
+    with pytest.raises((http.client.HTTPException, ConnectionError)):
+        asked(plain)
+    assert asked(connected(broker))
+
+
+def test_settings() -> None:
+    files = {"ssl.keystore.type": "PEM", "ssl.keystore.location": "/k"}
+    given = {"lamina.admin.listeners": "https://127.0.0.1:9644,http://127.0.0.1:9645"}
+    found = admin_listeners(resolve_broker(file={**given, **files}))
+    assert [one.url for one in found] == ["https://127.0.0.1:9644", "127.0.0.1:9645"]
+    with pytest.raises(SettingError, match="listener ADMIN: HTTPS needs a certificate and its private key"):
+        resolve_broker(file=given)
+    clash = {"listeners": "ADMIN://:1", "listener.security.protocol.map": "ADMIN:PLAINTEXT"}
+    with pytest.raises(SettingError, match="has the name of the admin listener"):
+        resolve_broker(file={**given, **files, **clash})
