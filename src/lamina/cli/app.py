@@ -37,6 +37,8 @@ SECTIONS = {
         "verify": "Check a log directory, or one partition, without writing.",
     },
     "Security": {
+        "security": "Make certificates, passwords and settings for brokers and clients.",
+        "users": "Show, make and remove users who log in by SCRAM.",
         "acls": "Show, add and remove access rules (ACLs).",
         "quotas": "Show and change how much users, client ids and addresses may use.",
     },

@@ -120,7 +120,10 @@ def _ping(address: str) -> int:
         warn(f"{address}: {(error.strerror or str(error)).lower()}; {advice}")
         return SOMETHING_WRONG
     if answering is None:
-        advice = "give the address of a broker's listener, not of its admin listener"
+        advice = (
+            "give the address of a broker's listener, not of its admin listener; one with TLS answers "
+            "`lamina brokers --command-config FILE`"
+        )
         warn(f"{address}: what listens there does not speak Kafka's protocol; {advice}")
         return SOMETHING_WRONG
     click.echo(f"{address}: {answering}")
