@@ -4,8 +4,10 @@ from typing import Any
 
 import pytest
 
+from lamina.security.token_claims import TokenRules
 from lamina.settings.definition import SettingError
 from lamina.settings.listeners import listeners
+from lamina.settings.oauthbearer import KeySource, OAuthBearer
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.sasl_listeners import SaslListener, sasl_listener
 
@@ -14,6 +16,7 @@ SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PLAIN_JAAS = (
     f'{MODULE} required username="admin" password="admin-secret" user_admin="admin-secret" user_alice="secret";'
 )
+VALIDATOR = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
 LISTENER = {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
 PLAIN = {
     **LISTENER,
@@ -119,7 +122,11 @@ def test_a_jaas_config_without_listener_and_mechanism_is_ignored_with_a_warning(
         ),
         (
             {**PLAIN, "listener.name.clients.plain.sasl.server.callback.handler.class": "org.example.Secret"},
-            "listener.name.clients.plain.sasl.server.callback.handler.class: refused, Lamina runs no Java classes",
+            "listener.name.clients.plain.sasl.server.callback.handler.class = org.example.Secret: must be org",
+        ),
+        (
+            {**PLAIN, "listener.name.clients.plain.sasl.server.callback.handler.class": VALIDATOR},
+            "listener.name.clients.plain.sasl.server.callback.handler.class: Lamina runs no Java classes; it",
         ),
         ({**PLAIN, "sasl.kerberos.service.name": "kafka"}, "sasl.kerberos.service.name: refused, Lamina has no GSSAPI"),
     ],
@@ -132,6 +139,75 @@ def test_scram_needs_no_entry() -> None:
     """Kafka does not start without; there is nothing in it that a broker would read."""
     settings = resolve_broker(file={**LISTENER, "sasl.enabled.mechanisms": "SCRAM-SHA-256"})
     assert settings.warnings == ()
+
+
+TOKENS = {**LISTENER, "sasl.enabled.mechanisms": "OAUTHBEARER"}
+
+
+@pytest.mark.parametrize(
+    ("file", "sentence"),
+    [
+        ({}, "listener CLIENTS: OAUTHBEARER needs sasl.oauthbearer.jwks.endpoint.url"),
+        (
+            {"listener.name.clients.oauthbearer.sasl.server.callback.handler.class": VALIDATOR},
+            "listener CLIENTS: OAUTHBEARER needs sasl.oauthbearer.jwks.endpoint.url",
+        ),
+        (
+            {"sasl.oauthbearer.jwks.endpoint.url": "ftp://host/keys"},
+            "listener CLIENTS: sasl.oauthbearer.jwks.endpoint.url = ftp://host/keys: must be an address of https",
+        ),
+        ({"sasl.oauthbearer.jwks.endpoint.url": "https:///keys"}, "listener CLIENTS: sasl.oauthbearer.jwks"),
+    ],
+)
+def test_tokens_that_anybody_could_make_stop_the_start(file: dict[str, str], sentence: str) -> None:
+    """S45, S81"""
+    with pytest.raises(SettingError) as caught:
+        resolve_broker(file={**TOKENS, **file})
+    assert str(caught.value).startswith(sentence)
+
+
+def test_tokens_are_checked_by_kafkas_settings_the_nearest_first() -> None:
+    """S46"""
+    prefix = "listener.name.clients.oauthbearer.sasl.oauthbearer"
+    file = {
+        **TOKENS,
+        "sasl.oauthbearer.jwks.endpoint.url": "https://issuer.example/keys",
+        "sasl.oauthbearer.expected.audience": "anybody",
+        f"{prefix}.expected.audience": "kafka, lamina",
+        f"{prefix}.expected.issuer": "https://issuer.example",
+        f"{prefix}.sub.claim.name": "email",
+        "listener.name.clients.sasl.oauthbearer.clock.skew.seconds": "5",
+        "listener.name.clients.oauthbearer.sasl.server.callback.handler.class": VALIDATOR,
+    }
+    settings = resolve_broker(file=file)
+    found = sasl_listener(settings, listeners(settings)[0])
+    assert settings.warnings == ()
+    assert found is not None
+    tokens = found.mechanisms["OAUTHBEARER"].tokens
+    assert tokens is not None
+    assert tokens.rules == TokenRules(
+        user_claim="email", audiences=("kafka", "lamina"), issuer="https://issuer.example", skew_ms=5000
+    )
+    assert tokens.keys == KeySource("https://issuer.example/keys", 3_600_000, 100, 10_000)
+
+
+def test_tokens_without_signatures_are_for_tests_and_warned_of() -> None:
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    options = 'unsecuredValidatorPrincipalClaimName="name" unsecuredValidatorRequiredScope="a b"'
+    jaas = f'{module} required {options} unsecuredValidatorAllowableClockSkewMs="3000";'
+    file = {
+        **TOKENS,
+        "lamina.sasl.oauthbearer.unsecured.tokens": "true",
+        "listener.name.clients.oauthbearer.sasl.jaas.config": jaas,
+    }
+    settings = resolve_broker(file=file)
+    (warning,) = settings.warnings
+    assert warning.startswith("listener CLIENTS: OAUTHBEARER takes tokens without signatures")
+    found = sasl_listener(settings, listeners(settings)[0])
+    assert found is not None
+    assert found.mechanisms["OAUTHBEARER"].tokens == OAuthBearer(
+        TokenRules("name", required_scopes=frozenset({"a", "b"}), skew_ms=3000, needs_issued_at=False), None
+    )
 
 
 @pytest.mark.parametrize(

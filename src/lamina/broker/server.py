@@ -21,7 +21,8 @@ from lamina.broker.admin.listening import AdminListening, advertised_admin, bind
 from lamina.broker.admin_parts import admin_subject
 from lamina.broker.assembly import build_parts
 from lamina.broker.cycle_collector import short_collections
-from lamina.broker.login.sasl_door import sasl_doors
+from lamina.broker.login.mechanisms import LoginError
+from lamina.broker.login.sasl_door import SaslDoors
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.address_rates import AddressRates
@@ -93,6 +94,7 @@ class _Shells:
     """The listeners, and what runs by itself beside them."""
 
     listening: Listening
+    doors: SaslDoors
     admin: AdminListening
     timers: Timers
     loop_lag: LoopLag
@@ -239,6 +241,9 @@ class Server:
     ) -> _Shells:
         """``undo`` is given what ends those that have begun, should the start fail."""
         limits = connection_limits(parts.metadata.settings)
+        doors = self._sasl_doors(parts)
+        doors.start()
+        undo.push_async_callback(doors.stop)
         listening = Listening(
             loop,
             parts.clocks,
@@ -249,7 +254,7 @@ class Server:
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
             self._tls_listeners(parts),
-            sasl_doors(self._settings, parts.metadata, parts.router, parts.counters, parts.clocks, loop),
+            doors.by_listener,
         )
         undo.callback(listening.stop_accepting)
         listening.limit(limits)
@@ -265,12 +270,26 @@ class Server:
         undo.push_async_callback(admin.stop)
         prober = None if parts.member_parts is None else parts.member_parts.prober()
         timers, loop_lag = Timers(parts.counters), LoopLag(loop, parts.clocks, parts.counters.loop_lag)
-        return _Shells(listening, admin, timers, loop_lag, prober)
+        return _Shells(listening, doors, admin, timers, loop_lag, prober)
 
     def _tls_listeners(self, parts: Parts) -> TlsListeners:
         try:
             return TlsListeners(parts.metadata.settings, parts.clocks.now_ms)
         except TlsError as error:
+            raise StartError(str(error)) from error
+
+    def _sasl_doors(self, parts: Parts) -> SaslDoors:
+        try:
+            return SaslDoors(
+                self._settings,
+                parts.metadata,
+                parts.router,
+                parts.counters,
+                parts.threads,
+                parts.clocks,
+                parts.loop,
+            )
+        except LoginError as error:
             raise StartError(str(error)) from error
 
     def _for_brokers(self, parts: Parts, bound: list[Bound]) -> list[Bound]:
@@ -326,6 +345,7 @@ class Server:
         shells.loop_lag.stop()
         parts.readiness.is_stopping = True
         await shells.timers.stop()
+        await shells.doors.stop()
         await parts.stop()
         for connection in list(listening.connections):
             connection.drain()

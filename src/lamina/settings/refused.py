@@ -40,7 +40,6 @@ BROKER_REFUSED = (
         _NO_SASL_CLASSES,
         frozenset(
             {
-                "sasl.server.callback.handler.class",
                 "sasl.client.callback.handler.class",
                 "sasl.login.callback.handler.class",
                 "sasl.login.class",

@@ -7,21 +7,26 @@ mechanism says.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lamina.security.jaas import JaasEntry, JaasError, read_jaas
-from lamina.security.sasl import PLAIN
+from lamina.security.sasl import OAUTHBEARER, PLAIN
 from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
-from lamina.settings.definition import SettingError
+from lamina.settings.definition import Setting, SettingError
 from lamina.settings.listeners import Listener, listeners
 from lamina.settings.network import CONNECTIONS_MAX_IDLE_MS
+from lamina.settings.oauthbearer import OAuthBearer, oauthbearer
 from lamina.settings.sasl import (
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     CONNECTIONS_MAX_REAUTH_MS,
     SASL_ENABLED_MECHANISMS,
     SASL_JAAS_CONFIG,
+    SASL_SERVER_CALLBACK_HANDLER_CLASS,
     SASL_SERVER_MAX_RECEIVE_SIZE,
 )
 from lamina.settings.values import BrokerSettings
+
+T = TypeVar("T")
 
 WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
 """The protocols of listeners whose clients log in."""
@@ -30,6 +35,7 @@ _JAVA_PACKAGE = "org.apache.kafka.common.security"
 LOGIN_MODULES = {
     PLAIN: f"{_JAVA_PACKAGE}.plain.PlainLoginModule",
     **dict.fromkeys(SCRAM_MECHANISMS, f"{_JAVA_PACKAGE}.scram.ScramLoginModule"),
+    OAUTHBEARER: f"{_JAVA_PACKAGE}.oauthbearer.OAuthBearerLoginModule",
 }
 """The class that a JAAS entry names, by mechanism."""
 _USER = "user_"
@@ -41,6 +47,8 @@ class SaslMechanism:
     """After so long a client has to log in again; 0 for never."""
     options: Mapping[str, str] = field(repr=False)
     """What its JAAS entry says."""
+    tokens: OAuthBearer | None = None
+    """What OAUTHBEARER takes for a valid token."""
 
     @property
     def passwords(self) -> Mapping[str, str]:
@@ -95,6 +103,8 @@ def check_listeners_sasl(settings: BrokerSettings) -> None:
 
 def sasl_warnings(settings: BrokerSettings) -> Iterator[str]:
     """What an operator should know of before somebody else finds it (S87)."""
+    for name in _without_signatures(settings):
+        yield f"listener {name}: OAUTHBEARER takes tokens without signatures: whoever connects is whom he says he is"
     if settings.is_given(SASL_JAAS_CONFIG):
         name = SASL_JAAS_CONFIG.name
         yield f"{name}: ignored, a broker reads it as listener.name.NAME.MECHANISM.{name}"
@@ -106,26 +116,47 @@ def sasl_warnings(settings: BrokerSettings) -> Iterator[str]:
             )
 
 
+def _without_signatures(settings: BrokerSettings) -> Iterator[str]:
+    for listener in listeners(settings):
+        found = sasl_listener(settings, listener)
+        tokens = None if found is None or OAUTHBEARER not in found.mechanisms else found.mechanisms[OAUTHBEARER].tokens
+        if tokens is not None and tokens.keys is None:
+            yield listener.name
+
+
 def _mechanism(settings: BrokerSettings, listener: Listener, name: str) -> SaslMechanism:
-    max_reauth_ms = settings.of_mechanism(CONNECTIONS_MAX_REAUTH_MS, listener.name, name)
-    if max_reauth_ms is None:
-        max_reauth_ms = settings.of_listener(CONNECTIONS_MAX_REAUTH_MS, listener.name)
-    if max_reauth_ms is None:
-        max_reauth_ms = settings[CONNECTIONS_MAX_REAUTH_MS]
+    def value_of(setting: Setting[T]) -> T | None:
+        for own in (settings.of_mechanism(setting, listener.name, name), settings.of_listener(setting, listener.name)):
+            if own is not None:
+                return own
+        return settings.get(setting)
+
     entry = _jaas_entry(settings, listener, name)
     if entry is None and name == PLAIN:
         raise SettingError(
-            f"listener {listener.name}: {name} has no users: give them in {_jaas_name(listener, name)}, as "
+            f"listener {listener.name}: {name} has no users: "
+            f"give them in {_name_of(SASL_JAAS_CONFIG, listener, name)}, as "
             f'{LOGIN_MODULES[name]} required user_alice="PASSWORD";'
         )
-    return SaslMechanism(max_reauth_ms, {} if entry is None else entry.options)
+    handler = settings.of_mechanism(SASL_SERVER_CALLBACK_HANDLER_CLASS, listener.name, name)
+    if handler is not None and name != OAUTHBEARER:
+        raise SettingError(
+            f"{_name_of(SASL_SERVER_CALLBACK_HANDLER_CLASS, listener, name)}: Lamina runs no Java classes; it checks "
+            f"{name} by itself"
+        )
+    options = {} if entry is None else entry.options
+    max_reauth_ms = value_of(CONNECTIONS_MAX_REAUTH_MS) or 0
+    try:
+        return SaslMechanism(max_reauth_ms, options, oauthbearer(value_of, options) if name == OAUTHBEARER else None)
+    except SettingError as error:
+        raise SettingError(f"listener {listener.name}: {error}") from None
 
 
 def _jaas_entry(settings: BrokerSettings, listener: Listener, mechanism: str) -> JaasEntry | None:
     text = settings.of_mechanism(SASL_JAAS_CONFIG, listener.name, mechanism)
     if text is None:
         return None
-    name = _jaas_name(listener, mechanism)
+    name = _name_of(SASL_JAAS_CONFIG, listener, mechanism)
     try:
         entry = read_jaas(text)
     except JaasError as error:
@@ -135,5 +166,5 @@ def _jaas_entry(settings: BrokerSettings, listener: Listener, mechanism: str) ->
     return entry
 
 
-def _jaas_name(listener: Listener, mechanism: str) -> str:
-    return f"listener.name.{listener.name.lower()}.{mechanism.lower()}.{SASL_JAAS_CONFIG.name}"
+def _name_of(setting: Setting[str], listener: Listener, mechanism: str) -> str:
+    return f"listener.name.{listener.name.lower()}.{mechanism.lower()}.{setting.name}"

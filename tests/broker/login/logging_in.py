@@ -37,6 +37,8 @@ SETTINGS = {
     f"{PREFIX}.plain.sasl.jaas.config": PLAIN_JAAS,
     "connection.failed.authentication.delay.ms": "0",
 }
+OWN_TOKENS = {"lamina.sasl.oauthbearer.unsecured.tokens": "true"}
+"""Tokens without a signature."""
 SALT = b"of the tests"
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from lamina.broker.counters import Counters
-from lamina.broker.login.mechanisms import ScramUsers, new_servers
+from lamina.broker.login.mechanisms import ScramUsers, TokenKeys, new_servers
 from lamina.broker.login.sasl_service import LoggingIn, SaslService
 from lamina.broker.login.strangers import Strangers
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.router import Router
+from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 from lamina.security.sasl import SaslServer
 from lamina.settings.listeners import listeners
@@ -54,29 +55,41 @@ class SaslDoor:
         self.strangers.came(connection)
 
 
-def sasl_doors(
-    settings: BrokerSettings,
-    metadata: Metadata,
-    router: Router,
-    counters: Counters,
-    clocks: Clocks,
-    loop: asyncio.AbstractEventLoop,
-) -> dict[str, SaslDoor]:
-    """By the name of their listener."""
-    strangers = Strangers(loop, settings[LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS])
-    scram_users = ScramUsers(metadata)
-    doors: dict[str, SaslDoor] = {}
-    for one in listeners(settings):
-        listener = sasl_listener(settings, one)
-        if listener is not None:
-            doors[one.name] = SaslDoor(
-                listener=listener,
-                new_server=new_servers(listener, scram_users),
-                router=router,
-                strangers=strangers,
-                max_frame_bytes=settings[SOCKET_REQUEST_MAX_BYTES],
-                counters=counters,
-                clocks=clocks,
-                loop=loop,
-            )
-    return doors
+class SaslDoors:
+    """The doors of a broker's listeners, and the keys of tokens that they share."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        metadata: Metadata,
+        router: Router,
+        counters: Counters,
+        threads: Threads,
+        clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        """Raises :class:`LoginError`."""
+        strangers = Strangers(loop, settings[LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS])
+        scram_users = ScramUsers(metadata)
+        self._token_keys = TokenKeys(threads, clocks, loop)
+        self.by_listener: dict[str, SaslDoor] = {}
+        for one in listeners(settings):
+            listener = sasl_listener(settings, one)
+            if listener is not None:
+                self.by_listener[one.name] = SaslDoor(
+                    listener=listener,
+                    new_server=new_servers(listener, scram_users, self._token_keys),
+                    router=router,
+                    strangers=strangers,
+                    max_frame_bytes=settings[SOCKET_REQUEST_MAX_BYTES],
+                    counters=counters,
+                    clocks=clocks,
+                    loop=loop,
+                )
+
+    def start(self) -> None:
+        """Keep the keys of tokens fresh."""
+        self._token_keys.start()
+
+    async def stop(self) -> None:
+        await self._token_keys.stop()
