@@ -65,7 +65,7 @@ from lamina.store.opening import connect
 from lamina.wire.api_keys import API_VERSIONS
 
 if TYPE_CHECKING:
-    from lamina.peer.connector import Connector
+    from lamina.broker.replication.broker_connectors import BrokerConnectors
     from lamina.store.session import SessionProber
 
 logger = logging.getLogger(__name__)
@@ -168,7 +168,7 @@ class Server:
 
         async with AsyncExitStack() as undo:
             undo.callback(_close_sockets, bound, bound_admin)
-            connector_for = _connectors(self._settings)
+            connector_for = _connectors(self._settings, self._clocks)
             # ZooKeeper may take its time to answer.
             storage = await loop.run_in_executor(None, _open_storage, self._settings, self._clocks)
             parts = build_parts(
@@ -182,6 +182,8 @@ class Server:
             )
             undo.callback(storage.release)
             undo.callback(parts.threads.close)
+            if connector_for is not None:
+                parts.metadata.key_material.add_reader(connector_for)
             try:
                 shells = self._shells(loop, parts, bound, bound_admin, undo)
                 parts.watch_directories(self._go_down)
@@ -360,13 +362,13 @@ class Server:
             self._fatal = self._fatal or failure
 
 
-def _connectors(settings: BrokerSettings) -> "Callable[[str], Connector] | None":
+def _connectors(settings: BrokerSettings, clocks: Clocks) -> "BrokerConnectors | None":
     """How other brokers are reached; ``None`` for a broker alone, which needs nothing of it."""
     if broker_listener_name(settings) is None:
         return None
-    from lamina.broker.replication.broker_connectors import broker_connectors
+    from lamina.broker.replication.broker_connectors import BrokerConnectors
 
-    return broker_connectors(settings)
+    return BrokerConnectors(settings, clocks)
 
 
 def _open_storage(settings: BrokerSettings, clocks: Clocks) -> Storage | MemberStorage:
