@@ -3,6 +3,7 @@
 Deterministic; what was found by fuzzing stays. Must not know what a target does with a seed.
 """
 
+import json
 import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
@@ -13,18 +14,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import UUID
 
+import jwt
+
 from fuzz import corpus
 from fuzz.files import pack_files
 from fuzz.targets import (
     identities,
     indexes,
     log_directories,
+    logins,
     partition_logs,
     requests,
     responses,
     serving,
     setting_values,
     store_values,
+    tokens,
     tools,
 )
 from lamina.broker.admin.routes import ROUTES
@@ -52,6 +57,7 @@ from lamina.records.batch import HEADER_BYTES, Codec
 from lamina.records.codecs import compress
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
+from lamina.security.scram import ScramClient, ScramMechanism
 from lamina.settings.listeners import Listener
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
@@ -120,6 +126,9 @@ def all_seeds() -> Iterator[tuple[str, Seeds]]:
     yield "coordinator_records", _coordinator_records()
     yield "admin_http", _admin_http()
     yield "registry_values", _registry_values()
+    yield "jaas", _jaas()
+    yield "tokens", _tokens()
+    yield "logins", _logins()
 
 
 # The wire
@@ -514,6 +523,42 @@ def _settings_files() -> Seeds:
         ),
     )
     yield "topic", bytes([1]) + b"cleanup.policy=compact,delete\nretention.ms=-1\nsegment.bytes=1048576\n"
+
+
+def _jaas() -> Seeds:
+    module = b"org.apache.kafka.common.security.plain.PlainLoginModule"
+    yield "plain", module + b' required\n  username="admin" password="a\\"b\\\\" // comment\n  user_admin="secret";'
+    yield "comments", module + b" /* a */ SUFFICIENT key='\\101' word=a-b.c ;"
+
+
+def _tokens() -> Seeds:
+    claims = {"sub": "alice", "iss": "issuer", "aud": ["kafka"], "scope": "read write", "iat": 1, "exp": 2**40}
+    payload = json.dumps(claims).encode()
+    keys = b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"first","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}'
+    front = bytes([1]) + len(keys).to_bytes(2, "big") + keys + len(payload).to_bytes(2, "big") + payload
+    unsecured = jwt.encode(claims, "", "none").encode()
+    yield "signed", front + jwt.encode(claims, tokens.issuer(), "EdDSA", {"kid": "first"}).encode()
+    yield "unsecured", front + unsecured
+    yield "message", front + b"n,a=alice,\x01auth=Bearer " + unsecured + b"\x01\x01"
+
+
+def _logins() -> Seeds:
+    client = ScramClient(ScramMechanism.SHA_256, "alice", "nonce")
+    plain = f"\0alice\0{logins.PASSWORD}".encode()
+    yield "plain", _said((logins.VERSIONS, b""), (logins.HANDSHAKE, b"\1\0"), (logins.AUTHENTICATE, b"\2", plain))
+    yield "bare", _said((logins.HANDSHAKE, b"\0\0"), (logins.BARE, b"", plain))
+    yield "scram", _said((logins.HANDSHAKE, b"\1\1"), (logins.AUTHENTICATE, b"\1", client.first()))
+    final = b"c=biws,r=nonce,p=AAAA"
+    yield "wrong", _said((logins.HANDSHAKE, b"\0\2"), (logins.BARE, b"", client.first()), (logins.BARE, b"", final))
+    yield "gssapi", _said((logins.HANDSHAKE, b"\1\3"), (logins.OTHER, b"", b"\0\0\0\0"))
+
+
+def _said(*messages: tuple[int, bytes] | tuple[int, bytes, bytes]) -> bytes:
+    """A kind, what it takes, and bytes with their length."""
+    said = b""
+    for kind, taken, *rest in messages:
+        said += bytes([kind]) + taken + b"".join(len(one).to_bytes(2, "big") + one for one in rest)
+    return said
 
 
 def _image() -> Image:
