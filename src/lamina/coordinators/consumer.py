@@ -61,7 +61,7 @@ class ConsumerGroup:
             return self._leave(request, waiter, step)
         member_id = request.member_id or request.new_member_id
         member = self._sender(request, member_id, context, step)
-        updated = step.advance(member, member.after(request), request.owned)
+        updated = step.advance(member, member.after(request), request.owned, request.may_describe)
         if member.is_classic:
             step.cancel_timers(member)
         step.set_timer("session", member_id, context.settings.consumer_session_timeout_ms)

@@ -69,7 +69,11 @@ class ConsumerStep:
         return member
 
     def advance(
-        self, member: ConsumerMember, updated: ConsumerMember, owned: TopicIdPartitions | None
+        self,
+        member: ConsumerMember,
+        updated: ConsumerMember,
+        owned: TopicIdPartitions | None,
+        may_describe: Callable[[str], bool] | None = None,
     ) -> ConsumerMember:
         """Take in what a member says now; move the group's epoch, the target and the member if that follows."""
         state = self._state
@@ -78,7 +82,7 @@ class ConsumerStep:
             self._records.append(member_record(self._group_id, updated))
             must_bump |= updated.subscription.topics != member.subscription.topics
         if state.regex_subscribers or updated.regex is not None:
-            must_bump |= self._follow_regex(member, updated)
+            must_bump |= self._follow_regex(member, updated, may_describe)
         epoch = state.epoch
         if must_bump or self._soft.checked_topics is not self._context.image.topics:
             epoch = self._check_metadata(must_bump, self._members_with(updated).values())
@@ -188,7 +192,9 @@ class ConsumerStep:
         self._records.append(target_epoch_record(self._group_id, epoch))
         return target[updated.member_id]
 
-    def _follow_regex(self, member: ConsumerMember, updated: ConsumerMember) -> bool:
+    def _follow_regex(
+        self, member: ConsumerMember, updated: ConsumerMember, may_describe: Callable[[str], bool] | None
+    ) -> bool:
         """Drop an expression that no member subscribes to any more, and ask for those to be resolved that are due.
 
         Returns whether the group's epoch must grow: not for an expression that is still to be resolved.
@@ -206,7 +212,7 @@ class ConsumerStep:
         interval_ms = context.settings.consumer_regex_refresh_interval_ms
         if self._soft.resolution.is_due(subscribed, known, context.image_version, interval_ms, self._now):
             self._later(partial(self._soft.resolution.start, context.image_version, self._now))
-            self.decision.effects.append(ResolveRegexes(self._group_id, tuple(sorted(subscribed))))
+            self.decision.effects.append(ResolveRegexes(self._group_id, tuple(sorted(subscribed)), may_describe))
         return must_bump
 
     def take_resolved(self, results: Mapping[str, Iterable[str]]) -> None:

@@ -59,6 +59,8 @@ class ResolveRegexes(NamedTuple):
 
     group_id: str
     regexes: tuple[str, ...]
+    may_describe: Callable[[str], bool] | None = None
+    """Which topics the member may know of that asks; ``None`` for all."""
 
 
 class SendMarkers(NamedTuple):

@@ -4,7 +4,7 @@ Errors are raised as :class:`~lamina.errors.KafkaError`, or are the answer of a 
 know the wire.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lamina.coordinators.records.group_records import TopicIdPartitions
@@ -122,6 +122,8 @@ class ConsumerHeartbeatRequest(NamedTuple):
     client: Client
     new_member_id: str
     api_version: int = 1
+    may_describe: Callable[[str], bool] | None = None
+    """Which topics its client may know of; ``None`` for all."""
 
 
 class ConsumerHeartbeatResponse(NamedTuple):

@@ -236,7 +236,11 @@ class GroupCoordinator(MetadataListener):
 
     async def _resolve(self, shard: GroupShardOnLog, effect: ResolveRegexes) -> None:
         """On a thread: there may be many topics, and many expressions."""
-        names = [name for name, topic in self._metadata.image.topics.items() if not topic.is_being_deleted]
+        names = [
+            name
+            for name, topic in self._metadata.image.topics.items()
+            if not topic.is_being_deleted and (effect.may_describe is None or effect.may_describe(name))
+        ]
         results: dict[str, tuple[str, ...]] = {}
         for regex in effect.regexes:
             try:

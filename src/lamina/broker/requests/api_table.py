@@ -257,7 +257,10 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
     ),
     (describe_transactions.API, lambda p: partial(describe_transactions.handle, p.transactions, p.clocks)),
     (list_transactions.API, lambda p: partial(list_transactions.handle, p.transactions, p.clocks)),
-    (consumer_group_heartbeat.API, lambda p: partial(consumer_group_heartbeat.handle, p.groups, p.clocks)),
+    (
+        consumer_group_heartbeat.API,
+        lambda p: partial(consumer_group_heartbeat.handle, p.groups, p.clocks, p.authorizer),
+    ),
     (consumer_group_describe.API, lambda p: partial(consumer_group_describe.handle, p.metadata, p.groups, p.clocks)),
     (list_config_resources.API, lambda p: partial(list_config_resources.handle, p.metadata, p.clocks)),
     (

@@ -234,6 +234,25 @@ def test_groups_are_listed_as_far_as_they_may_be_described_s58(world: World) -> 
     assert group.authorized_operations == bits(READ, DESCRIBE)
 
 
+def test_a_regular_expression_stands_for_topics_that_may_be_described(world: World) -> None:
+    world.allow((READ, GROUP, "c"), (READ, TOPIC, "t"))
+
+    def heartbeat(epoch: int, **facts: Any) -> Any:
+        return world.ask(68, 1, group_id="c", member_id="m", member_epoch=epoch, topic_partitions=[], **facts)
+
+    joined = heartbeat(0, subscribed_topic_regex=".*", rebalance_timeout=60_000)
+    assert joined.error_code == 0
+
+    def assigned() -> set[str]:
+        answer = heartbeat(0, subscribed_topic_regex=".*", rebalance_timeout=60_000)
+        topics = () if answer.assignment is None else answer.assignment.topic_partitions
+        names = world.broker.parts.metadata.image.topic_names
+        return {names[topic.topic_id.bytes] for topic in topics}
+
+    world.broker.run_until(lambda: bool(assigned()))
+    assert assigned() == {"t"}
+
+
 # Rules
 
 

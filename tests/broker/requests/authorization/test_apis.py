@@ -95,7 +95,14 @@ CASES = [
     Case("JoinGroup", 11, 5, {"group_id": "g", "protocol_type": "consumer"}, [(READ, GROUP, "g")], G30),
     Case("Heartbeat", 12, 4, {"group_id": "g"}, [(READ, GROUP, "g")], G30),
     Case("LeaveGroup", 13, 4, {"group_id": "g", "members": [{"member_id": "m"}]}, [(READ, GROUP, "g")], G30),
-    Case("SyncGroup", 14, 5, {"group_id": "g"}, [(READ, GROUP, "g")], G30),
+    Case(
+        "SyncGroup",
+        14,
+        5,
+        {"group_id": "g", "protocol_type": "consumer", "protocol_name": "range"},
+        [(READ, GROUP, "g")],
+        G30,
+    ),
     Case("DescribeGroups", 15, 5, {"groups": ["g"]}, [(DESCRIBE, GROUP, "g")], G30),
     Case(
         "CreateTopics",
@@ -128,7 +135,14 @@ CASES = [
         [(WRITE, TRANSACTIONAL_ID, "x"), (WRITE, TOPIC, "t")],
         X53,
     ),
-    Case("AddPartitionsToTxn of a broker", 24, 4, {"transactions": []}, on_cluster(Operation.CLUSTER_ACTION), C31),
+    Case(
+        "AddPartitionsToTxn of a broker",
+        24,
+        4,
+        {"transactions": [{"transactional_id": "x", "topics": [{"name": "t", "partitions": [0]}]}]},
+        on_cluster(Operation.CLUSTER_ACTION),
+        C31,
+    ),
     Case(
         "AddOffsetsToTxn",
         25,

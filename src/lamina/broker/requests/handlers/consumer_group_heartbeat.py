@@ -1,16 +1,19 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1.
 
 Behaviour: the one request of the consumer protocol (KIP-848): joins, stays, tells what it owns, leaves; the group's
-shard decides, and the answer comes at once. An assignment of many topics is answered in turns of the loop.
+shard decides, and the answer comes at once. A regular expression stands for those topics that the client may describe
+whose heartbeat has it resolved. An assignment of many topics is answered in turns of the loop.
 Version notes: v1 has regular expressions, and members choose their ids.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.handlers.join_group import client_of
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
@@ -18,6 +21,7 @@ from lamina.clocks import Clocks
 from lamina.coordinators.group_requests import ConsumerHeartbeatRequest, ConsumerHeartbeatResponse
 from lamina.coordinators.records.group_records import TopicIdPartitions
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.security.acls import Operation, ResourceType
 from lamina.wire.api_keys import CONSUMER_GROUP_HEARTBEAT as API_KEY
 from lamina.wire.building import response_shape
 from lamina.wire.encoder import milliseconds
@@ -26,7 +30,9 @@ _TOPICS_AT_ONCE = 256
 """An assignment of more is answered in turns of the loop: each takes two microseconds."""
 
 
-def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: Any) -> Any:
+def handle(
+    groups: GroupCoordinator, clocks: Clocks, authorizer: Authorizer | None, request: Request, message: Any
+) -> Any:
     heartbeat = ConsumerHeartbeatRequest(
         message.group_id,
         message.member_id,
@@ -41,6 +47,7 @@ def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: 
         client_of(request),
         str(uuid4()),
         request.api_version,
+        None if authorizer is None else partial(_may_describe, authorizer, request),
     )
     shard = groups.shard_of(message.group_id)
     pending = shard.ask(lambda machine, waiter, now: machine.consumer_heartbeat(heartbeat, waiter, now))
@@ -51,6 +58,10 @@ def handle(groups: GroupCoordinator, clocks: Clocks, request: Request, message: 
         return _response(request, response, [_topic(request, *one) for one in (response.assignment or {}).items()])
 
     return pending.then(respond)
+
+
+def _may_describe(authorizer: Authorizer, request: Request, topic: str) -> bool:
+    return authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
 
 async def _respond_in_turns(

@@ -1,0 +1,127 @@
+"""Access rules on a real Kafka and on Lamina: the same rules, the same requests, by a user who may and who may not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lamina.cluster.ports import free_port
+from tests.broker.requests.authorization.test_apis import CASES, Case
+from tests.broker.requests.authorization.world import AUTHORIZATION, ROOT, codes
+from tests.peers.access_rules_world import (
+    CLOSED,
+    CREATE_TOPICS,
+    RemoteBroker,
+    RemoteWorld,
+    secured_settings,
+    topic,
+    two_ports,
+)
+from tests.peers.kafka import Kafka, run_tool
+from tests.peers.lamina import Lamina
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
+
+Worlds = tuple[RemoteWorld, RemoteWorld]
+OURS_FIRST_KEY = 10_000
+DIFFERENT = {
+    "Metadata creating": "Lamina has made the topic when it answers",
+    "InitProducerId idempotent": "Kafka has yet to ask for its first block of ids",
+    "InitProducerId of a writer s53": "Kafka has yet to ask for its first block of ids",
+}
+"""What is told to who may: here only that it is no denial."""
+
+
+class SecuredLamina(Lamina):
+    def __init__(self, root: Any, plain_port: int, login_port: int) -> None:
+        super().__init__(root, secured_settings(plain_port, login_port))
+        self._port = plain_port
+        at = self._command.index("--listen")
+        del self._command[at : at + 2]
+
+
+class SecuredKafka(Kafka):
+    def __init__(self, root: Any, plain_port: int, login_port: int) -> None:
+        controller = free_port()
+        settings = secured_settings(plain_port, login_port, f"CONTROLLER://127.0.0.1:{controller}")
+        super().__init__(root, settings, controller_port=controller)
+        self._port = plain_port
+
+
+@pytest.fixture(scope="module")
+def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SecuredLamina, int]]:
+    plain_port, login_port = two_ports()
+    lamina = SecuredLamina(tmp_path_factory.mktemp("lamina"), plain_port, login_port)
+    with lamina:
+        yield lamina, login_port
+        lamina.stop()
+    assert "Traceback" not in lamina.logged()
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory, ours: tuple[SecuredLamina, int]) -> Iterator[Worlds]:
+    """Kafka first, and Lamina."""
+    plain_port, login_port = two_ports()
+    with SecuredKafka(tmp_path_factory.mktemp("kafka"), plain_port, login_port):
+        both = (RemoteWorld(RemoteBroker(login_port)), RemoteWorld(RemoteBroker(ours[1])))
+        yield both
+        for world in both:
+            world.remote.close()
+
+
+def asked(world: RemoteWorld, case: Case) -> set[int] | str:
+    facts = case.facts
+    if case.name == "Produce":
+        partition = {"index": 0, "records": world.remote.batch()}
+        facts = {"acks": -1, "topic_data": [{"name": "t", "partition_data": [partition]}]}
+    answer = world.ask(case.key, case.version, **facts)
+    return answer if answer == CLOSED else {int(code) for code in codes(answer)}
+
+
+def told(world: RemoteWorld, case: Case) -> dict[str, set[int] | str]:
+    """Without rules, without each of them, and with all."""
+    world.ask(CREATE_TOPICS, 7, user=ROOT, topics=[topic("t", 2)])
+    answers = {"nothing": asked(world, case)}
+    for lacking in case.rules if len(case.rules) > 1 else ():
+        world.allow(*(rule for rule in case.rules if rule != lacking))
+        answers[f"all but {lacking}"] = asked(world, case)
+        world.forget()
+    world.allow(*case.rules)
+    answers["everything"] = asked(world, case)
+    world.forget()
+    return answers
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.key < OURS_FIRST_KEY], ids=lambda case: case.name)
+def test_both_refuse_and_allow_the_same_s58(worlds: Worlds, case: Case) -> None:
+    kafkas, lamina = (told(world, case) for world in worlds)
+    if case.name in DIFFERENT:
+        for answers in (kafkas, lamina):
+            allowed = answers["everything"]
+            assert isinstance(allowed, set)
+            answers["everything"] = allowed & AUTHORIZATION
+    assert lamina == kafkas
+
+
+def acls(ours: tuple[SecuredLamina, int], *arguments: str) -> str:
+    return run_tool("kafka.admin.AclCommand", "--bootstrap-server", ours[0].bootstrap, *arguments)
+
+
+def test_kafka_acls_adds_lists_and_removes(ours: tuple[SecuredLamina, int]) -> None:
+    rule = ("--allow-principal", "User:tool", "--allow-host", "10.0.0.1", "--operation", "Read", "--topic", "tool-")
+    added = acls(ours, "--add", *rule, "--resource-pattern-type", "prefixed")
+    assert "(principal=User:tool, host=10.0.0.1, operation=READ, permissionType=ALLOW)" in added
+    acls(ours, "--add", "--deny-principal", "User:tool", "--producer", "--topic", "tool-topic")
+    acls(ours, "--add", "--allow-principal", "User:tool", "--operation", "All", "--cluster")
+    matching = acls(ours, "--list", "--topic", "tool-topic", "--resource-pattern-type", "match")
+    assert "patternType=PREFIXED" in matching
+    assert matching.count("permissionType=DENY") == 3
+    everything = acls(ours, "--list", "--principal", "User:tool")
+    assert "resourceType=CLUSTER, name=kafka-cluster" in everything
+    acls(ours, "--remove", "--force", "--topic", "tool-", "--resource-pattern-type", "prefixed")
+    assert "PREFIXED" not in acls(ours, "--list", "--principal", "User:tool")
+    acls(ours, "--remove", "--force", "--topic", "tool-topic", "--resource-pattern-type", "any")
+    acls(ours, "--remove", "--force", "--cluster")
+    assert acls(ours, "--list", "--principal", "User:tool").strip() == ""
