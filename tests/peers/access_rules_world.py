@@ -59,7 +59,7 @@ class RemoteBroker:
         schema = request_schema(api_key, api_version)
         try:
             return self._clients[self.principal].ask(build(schema, CONSUMER | {"timeout": 30_000} | facts))
-        except Closed:
+        except (Closed, TimeoutError):
             self._clients.pop(self.principal).socket.close()
             return CLOSED
 

@@ -40,6 +40,12 @@ def copied(tmp_path: Path, between: Callable[[], None] = lambda: None) -> tuple[
         with_target.close()
 
 
+def test_only_its_owner_reads_a_copy_s89(tmp_path: Path, store: SqliteStore) -> None:
+    write_both(store, 1)
+    copied(tmp_path)
+    assert (tmp_path / "target.db").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_store_that_is_open_is_copied_with_all_that_was_committed(tmp_path: Path, store: SqliteStore) -> None:
     write_both(store, 7)
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}

@@ -36,6 +36,15 @@ def test_what_was_written_is_there_after_a_restart(path: str) -> None:
         assert store.get("/c") == Entry(b"3", 0)
 
 
+def test_only_its_owner_reads_the_file_s89(path: str) -> None:
+    """And the log beside it: what is kept of passwords is in both."""
+    with closing(SqliteStore(path)) as store:
+        store.transact([Create("/a", b"1")])
+        files = list(Path(path).parent.glob("metadata.db*"))
+        assert len(files) > 1
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
 def test_below_a_path_are_its_children_and_theirs_but_not_itself_nor_its_neighbours(store: SqliteStore) -> None:
     paths = ["/t", "/t/a", "/t/b", "/t/b/c", "/t-1/x", "/t0", "/tt/x", "/T/a", "/t/ü"]
     store.transact([Create(path, path.encode()) for path in paths])

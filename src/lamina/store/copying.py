@@ -15,7 +15,7 @@ import shutil
 from collections.abc import Callable
 
 from lamina.store.interface import StoreError
-from lamina.store.sqlite import SqliteStore
+from lamina.store.sqlite import MODE, SqliteStore
 
 WAL = "-wal"
 TRIES = 50
@@ -58,10 +58,14 @@ def _state(source: str) -> tuple[object, ...]:
     return status.st_ino, inode, header
 
 
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, MODE)
+
+
 def _copy(source: str, target: str) -> bool:
     """Copy a file, synced; ``False``, and nothing is left there, when it is not."""
     try:
-        with open(source, "rb") as reader, open(target, "wb") as writer:
+        with open(source, "rb") as reader, open(target, "wb", opener=_private) as writer:
             shutil.copyfileobj(reader, writer, 1 << 20)
             writer.flush()
             os.fsync(writer.fileno())

@@ -5,15 +5,19 @@ log, ``synchronous=FULL``). The file belongs to one open store at a time, which 
 Must not know what the entries mean.
 """
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from lamina.store.interface import Check, Create, Delete, Entry, Operation, Set, StoreConflict, StoreError, Watcher
 
 APPLICATION_ID = int.from_bytes(b"Lmna", "big")
 """Tells our files from any other program's."""
+
+MODE = 0o600
+"""Of a new file: it holds what is kept of passwords."""
 
 SCHEMA_STEPS: tuple[tuple[str, ...], ...] = (
     (
@@ -37,6 +41,9 @@ class SqliteStore:
         self.path = path
         self._watchers: list[tuple[str, Watcher]] = []
         self._turns = threading.Lock()
+        with self._turn(), suppress(OSError):
+            # What is wrong with the path, SQLite says in its own words. Its log beside the file gets the same mode.
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, MODE))
         with self._turn():
             # Threads take turns; autocommit, because transactions are begun and ended here.
             self._database = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)

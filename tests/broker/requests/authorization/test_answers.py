@@ -221,6 +221,15 @@ def test_offsets_are_committed_and_fetched_by_topic_s58(world: World) -> None:
     assert [topic.name for topic in every.topics] == ["t"]
 
 
+def test_offsets_are_deleted_of_topics_that_may_be_read_s58(world: World) -> None:
+    commit(world, "t", "other")
+    world.allow((DELETE, GROUP, "g"), (READ, TOPIC, "t"))
+    topics = [{"name": name, "partitions": [{"partition_index": 0}]} for name in ("t", "other")]
+    answer = world.ask(47, 0, group_id="g", topics=topics)
+    assert answer.error_code == 0
+    assert {topic.name: topic.partitions[0].error_code for topic in answer.topics} == {"t": 0, "other": 29}
+
+
 def test_groups_are_listed_as_far_as_they_may_be_described_s58(world: World) -> None:
     commit(world, "t")
     assert world.ask(16, 3).groups == ()

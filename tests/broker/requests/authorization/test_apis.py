@@ -279,7 +279,7 @@ CASES = [
         47,
         0,
         {"group_id": "g", **of_topic("t", partition_index=0)},
-        [(DELETE, GROUP, "g"), (READ, TOPIC, "t")],
+        [(DELETE, GROUP, "g")],
         G30,
     ),
     Case("DescribeClientQuotas", 48, 1, {"components": [], "strict": False}, on_cluster(DESCRIBE_CONFIGS), C31),
@@ -299,7 +299,7 @@ CASES = [
         on_cluster(ALTER_CONFIGS),
         C31,
     ),
-    Case("DescribeUserScramCredentials", 50, 0, {"users": None}, on_cluster(DESCRIBE), C31),
+    Case("DescribeUserScramCredentials", 50, 0, {"users": [{"name": "a"}]}, on_cluster(DESCRIBE), C31),
     Case(
         "AlterUserScramCredentials",
         51,
