@@ -15,10 +15,13 @@ from typing import Any
 from uuid import UUID
 
 import jwt
+from cryptography import x509
+from cryptography.x509.oid import NameOID
 
 from fuzz import corpus
 from fuzz.files import pack_files
 from fuzz.targets import (
+    certificate_names,
     identities,
     indexes,
     log_directories,
@@ -62,6 +65,7 @@ from lamina.settings.listeners import Listener
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds
 from lamina.store.sqlite import SqliteStore
+from lamina.tls import pem
 from lamina.wire import fetch_request, produce
 from lamina.wire.api_keys import FETCH, PRODUCE
 from lamina.wire.codec import encode_entity, encode_response
@@ -129,6 +133,8 @@ def all_seeds() -> Iterator[tuple[str, Seeds]]:
     yield "jaas", _jaas()
     yield "tokens", _tokens()
     yield "logins", _logins()
+    yield "certificate_names", _certificate_names()
+    yield "tls_handshakes", _tls_handshakes()
 
 
 # The wire
@@ -487,6 +493,30 @@ def _registry_values() -> Seeds:
     yield "nulls", b'{"type":"array","items":"null"}\n\x06\x00'
     decimal = b'{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}'
     yield "decimal", decimal + b"\n\x04\x01\x02"
+
+
+# TLS
+
+
+def _certificate_names() -> Seeds:
+    parts = ((NameOID.ORGANIZATION_NAME, "Acme, Ltd"), (NameOID.EMAIL_ADDRESS, "a@b"), (NameOID.COMMON_NAME, "alice"))
+    name = x509.Name([x509.NameAttribute(kind, value) for kind, value in parts])
+    yield "name", bytes([certificate_names.NAME]) + name.public_bytes()
+    blocks = pem.encode(pem.PRIVATE_KEY, bytes(range(70))) + pem.encode(pem.CERTIFICATE, b"certificate")
+    yield "blocks", bytes([certificate_names.BLOCKS]) + blocks.encode()
+    yield "rules", bytes([certificate_names.RULES]) + rb"RULE:^CN=(.*?),OU=a\/b,.*$/$1@team/U, DEFAULT"
+
+
+def _tls_handshakes() -> Seeds:
+    hello = b"\x03\x03" + bytes(32) + b"\0" + b"\0\x02\xc0\x2b" + b"\x01\0"
+    extensions = b"\0\x0a\0\x04\0\x02\0\x17" + b"\0\x0d\0\x04\0\x02\x04\x03"
+    hello += len(extensions).to_bytes(2, "big") + extensions
+    message = b"\x01" + len(hello).to_bytes(3, "big") + hello
+    record = b"\x16\x03\x01" + len(message).to_bytes(2, "big") + message
+    yield "hello", b"\0" + record
+    yield "hello-in-parts", b"\x02" + b"\0\x01" + record[:1] + b"\0\x05" + record[1:6] + record[6:]
+    yield "two-hellos", b"\0" + record + record
+    yield "plain", b"\0" + b"\0\0\0\x10\0\x12\0\0\0\0\0\x01\0\x04test"
 
 
 # Settings and the store
