@@ -22,7 +22,9 @@ from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as PythonTokenProvider
 
+from lamina.broker.counters import LoginOutcome
 from tests.broker.login.logging_in import MECHANISM_NAMES, OWN_TOKENS, PASSWORDS, PREFIX, SETTINGS, SaslBroker
+from tests.broker.process import eventually
 from tests.tls.certificates import Authority
 
 WAIT_SECONDS = 30.0
@@ -283,3 +285,23 @@ def test_a_client_with_a_wrong_password_is_not_let_in_and_says_so(
         assert "_AUTHENTICATION" in complaint
         own_text = "invalid_token" if mechanism == "OAUTHBEARER" else "Authentication failed"
         assert own_text in complaint, "the broker's own text"
+
+
+def test_librdkafka_logs_in_again_before_its_login_expires(tmp_path: Path) -> None:
+    """S74"""
+    broker = SaslBroker(tmp_path, {"connections.max.reauth.ms": "1500"}).start()
+    try:
+        producer = Producer(Confluent._config(Terms(broker.address, "SCRAM-SHA-256")))
+        failed: list[object] = []
+
+        def has_logged_in_again() -> bool:
+            producer.produce("again", b"x", on_delivery=lambda error, _: failed.append(error) if error else None)
+            assert producer.flush(WAIT_SECONDS) == 0
+            logins = broker.parts.counters.logins
+            return logins["SASL_PLAINTEXT", "SCRAM-SHA-256", LoginOutcome.REAUTHENTICATION_SUCCESS] >= 2
+
+        eventually(has_logged_in_again)
+        assert not failed
+        assert not broker.parts.counters.logins["SASL_PLAINTEXT", "SCRAM-SHA-256", LoginOutcome.EXPIRED]
+    finally:
+        broker.stop()

@@ -1,6 +1,7 @@
 """Everything a client may say before, during and after its login, and what it is told (S30-S38)."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,17 @@ def test_who_does_not_log_in_again_is_closed_at_the_next_request(forgetful: Sasl
     assert count == 1
 
 
+def test_the_bare_messages_of_version_0_expire_too(forgetful: SaslBroker) -> None:
+    """S36"""
+    with LoginClient(forgetful) as client:
+        client.handshake("PLAIN", 0)
+        assert client.bare(RIGHT) == b""
+        assert is_served(client)
+        forgetful.pass_ms(3_600_000)
+        client.begin(metadata_request(create=False))
+        assert client.is_closed()
+
+
 def test_who_has_expired_can_still_log_in_again(forgetful: SaslBroker) -> None:
     with LoginClient(forgetful) as client:
         assert client.log_in("SCRAM-SHA-256").error_code == 0
@@ -330,6 +342,28 @@ def test_a_wrong_password_ends_what_had_logged_in(forgetful: SaslBroker) -> None
         assert client.log_in("PLAIN").error_code == 0
         assert client.log_in("PLAIN", "alice", "wrong").error_code == 58
         assert client.is_closed()
+
+
+# Strangers (S85)
+
+
+def test_silent_strangers_hold_up_nobody(tmp_path: Path) -> None:
+    broker = SaslBroker(tmp_path, {"lamina.max.unauthenticated.connections": "20"}).start()
+    try:
+        with ExitStack() as opened:
+            known = opened.enter_context(LoginClient(broker))
+            assert known.log_in("PLAIN").error_code == 0
+            silent = [opened.enter_context(LoginClient(broker)) for _ in range(100)]
+            for one in silent:
+                one.send(b"\x00\x00\x00\xff begun and never ended")
+            assert all(one.is_closed() for one in silent[:80]), "the oldest go"
+            late = opened.enter_context(LoginClient(broker))
+            assert late.log_in("SCRAM-SHA-512").error_code == 0
+            assert is_served(known)
+            assert is_served(late)
+            assert len(broker.started.listening.connections) <= 22
+    finally:
+        broker.stop()
 
 
 # Counted

@@ -1,0 +1,69 @@
+"""SCRAM's users in a cluster: made at any broker, kept in ZooKeeper, let in by all (S43, S83)."""
+
+import pytest
+
+from lamina.broker.login.mechanisms import ScramUsers
+from lamina.security.scram import ScramClient, ScramError, ScramMechanism, ScramServer, salted_password
+from tests.broker.cluster.conftest import NewMembers
+from tests.broker.cluster.members import Members
+
+DESCRIBE, ALTER = 50, 51
+MECHANISM = ScramMechanism.SHA_512
+SALT = b"of the client"
+PASSWORD = "secret"
+
+
+@pytest.fixture
+def members(new_members: NewMembers) -> Members:
+    """Brokers 1, 2 and 3; broker 1 is the controller."""
+    members = new_members()
+    for node_id in (1, 2, 3):
+        members.start(node_id)
+    return members
+
+
+def make(members: Members, node_id: int, user: str) -> None:
+    salted = salted_password(MECHANISM.digest, PASSWORD, SALT, 4096)
+    upsertion = {"name": user, "mechanism": 2, "iterations": 4096, "salt": SALT, "salted_password": salted}
+    (made,) = members.ask(node_id, ALTER, 0, upsertions=[upsertion], deletions=[]).results
+    assert made.error_code == 0, made.error_message
+
+
+def server(members: Members, node_id: int) -> ScramServer:
+    return ScramUsers(members.up[node_id].parts.metadata).new_server(MECHANISM)
+
+
+def is_let_in(members: Members, node_id: int, user: str) -> bool:
+    answering, client = server(members, node_id), ScramClient(MECHANISM, user, "nonce")
+    salt, iterations = client.challenge(answering.respond(client.first()))
+    try:
+        client.verify(answering.respond(client.final(salted_password(MECHANISM.digest, PASSWORD, salt, iterations))))
+    except ScramError:
+        return False
+    return answering.is_complete
+
+
+def test_a_user_that_is_made_at_any_broker_is_let_in_by_all(members: Members) -> None:
+    make(members, 2, "alice")
+    members.run_until(lambda: all("alice" in one.image.scram_credentials for one in members.up.values()))
+    for node_id in (1, 2, 3):
+        assert is_let_in(members, node_id, "alice")
+        assert not is_let_in(members, node_id, "bob")
+        (told,) = members.ask(node_id, DESCRIBE, 0, users=[{"name": "alice"}]).results
+        assert [(info.mechanism, info.iterations) for info in told.credential_infos] == [(2, 4096)]
+    (gone,) = members.ask(3, ALTER, 0, upsertions=[], deletions=[{"name": "alice", "mechanism": 2}]).results
+    assert gone.error_code == 0
+    members.run_until(lambda: not any(one.image.scram_credentials for one in members.up.values()))
+    assert not is_let_in(members, 1, "alice")
+
+
+def test_who_does_not_exist_is_told_the_same_salt_by_all(members: Members) -> None:
+    """Else asking two brokers would tell who exists."""
+    make(members, 1, "alice")
+    members.run_until(lambda: all("alice" in one.image.scram_credentials for one in members.up.values()))
+
+    def salt(node_id: int) -> bytes:
+        client = ScramClient(MECHANISM, "nobody", "nonce")
+        return client.challenge(server(members, node_id).respond(client.first())).salt
+
+    assert len({salt(node_id) for node_id in (1, 2, 3)}) == 1
