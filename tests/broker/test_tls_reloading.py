@@ -105,6 +105,12 @@ def test_what_cannot_be_used_is_refused_and_changes_nothing(broker: TlsBroker, t
     assert alter(broker, LOCATION, str(broker.key_store), broker_id="")[0] == ErrorCode.INVALID_REQUEST
 
 
+def test_a_file_in_trouble_holds_up_no_other_change(broker: TlsBroker) -> None:
+    broker.key_store.write_text("half of")
+    assert alter(broker, "log.cleaner.threads", "2") == (ErrorCode.NONE, "")
+    assert alter(broker, LOCATION, str(broker.key_store))[0] == ErrorCode.INVALID_REQUEST
+
+
 def test_another_name_or_fewer_addresses_are_refused_unless_allowed(tmp_path: Path) -> None:
     """S6; Kafka answers NONE to another name in the same file, and goes on with the last certificate."""
     broker = TlsBroker(tmp_path / "broker", AUTHORITY, OWN, **{"ssl.allow.dn.changes": "true"}).start()

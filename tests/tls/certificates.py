@@ -63,8 +63,8 @@ class Identity:
 class Authority:
     """A CA."""
 
-    def __init__(self) -> None:
-        self.ca = trustme.CA()
+    def __init__(self, ca: trustme.CA | None = None) -> None:
+        self.ca = ca or trustme.CA()
 
     @property
     def certificates(self) -> str:

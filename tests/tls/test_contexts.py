@@ -60,6 +60,18 @@ def test_a_handshake_and_its_names() -> None:
     assert speak(server(), unchecked, host="example.org")
 
 
+def test_whatever_a_truststore_holds_is_trusted_as_in_java() -> None:
+    """Without the authorities above it: one in the middle, or a certificate itself."""
+    middle = Authority(CA.ca.create_child_ca())
+    server_side = middle.issue("localhost")
+    source = KeyStoreSource("PEM", key=server_side.key(), certificate_chain=server_side.chain)
+    context = server_context(SETTINGS, read_key_store(source), ())
+    for trusted in (middle.certificates, server_side.chain.partition("-----END CERTIFICATE-----\n")[0]):
+        text = trusted if trusted.rstrip().endswith("-----") else f"{trusted}-----END CERTIFICATE-----\n"
+        found = read_trust_store(TrustStoreSource("PEM", certificates=text))
+        assert speak(context, client_context(SETTINGS, None, found))
+
+
 def test_versions() -> None:
     assert speak(server(protocols=("TLSv1.2",))).version() == "TLSv1.2"
     only_1_3 = server(protocols=("TLSv1.3",))

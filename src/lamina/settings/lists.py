@@ -69,11 +69,11 @@ def _settings_with(scope: Scope) -> dict[str, Setting[Any]]:
     return {setting.name: setting for setting in defined if setting.scope is scope}
 
 
+_OF_TLS = frozenset(setting.name for setting in settings_of(ssl))
+
 # Those that Kafka reads for one listener alone and that Lamina does too.
 _PER_LISTENER = frozenset(
-    {network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name}
-    | {setting.name for setting in settings_of(ssl)}
-    | sasl.FOR_ONE_LISTENER
+    {network.MAX_CONNECTIONS.name, network.MAX_CONNECTION_CREATION_RATE.name} | _OF_TLS | sasl.FOR_ONE_LISTENER
 )
 
 BROKER_SETTINGS: Mapping[str, Setting[Any]] = _settings_with(Scope.BROKER)
@@ -104,6 +104,11 @@ def listener_setting(name: str) -> Setting[Any] | None:
     bare = name[prefix.end() :]
     is_read = bare in (_PER_LISTENER if prefix["mechanism"] is None else sasl.FOR_ONE_MECHANISM)
     return BROKER_SETTINGS[bare] if is_read else None
+
+
+def is_of_tls(name: str) -> bool:
+    """Whether it is one of the settings of TLS, of a listener or of all."""
+    return _LISTENER_PREFIX.sub("", name, count=1) in _OF_TLS
 
 
 def broker_ignored(name: str) -> Family | None:

@@ -51,7 +51,11 @@ def client_context(
 
 
 def _limit(context: ssl.SSLContext, settings: SslSettings) -> None:
-    """Versions and cipher suites. A client that closes without a word does no harm: frames tell their size."""
+    """Versions, cipher suites, and trust in all that a truststore holds, as in Java: an authority in the middle too.
+
+    A client that closes without a word does no harm: frames tell their size.
+    """
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.options |= ssl.OP_NO_RENEGOTIATION | getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
     protocols = set(settings.protocols)
     if settings.cipher_suites:

@@ -21,6 +21,7 @@ from lamina.settings.cleaner import LOG_CLEANER_THREADS
 from lamina.settings.cleaner_limits import check_threads
 from lamina.settings.definition import SettingError
 from lamina.settings.group_config import check_group_overrides
+from lamina.settings.lists import is_of_tls
 from lamina.settings.resolve import with_dynamic
 from lamina.settings.topic_config import check_topic_overrides
 from lamina.settings.values import BrokerSettings
@@ -32,6 +33,8 @@ class ResourceChange(NamedTuple):
     type: int
     name: str
     alter: Callable[[ConfigResource, Mapping[str, str]], Mapping[str, str]]
+    names: tuple[str, ...] = ()
+    """The configs that the client named."""
 
 
 async def change_configs(
@@ -48,7 +51,7 @@ async def change_configs(
                 if named[one.type, one.name] > 1:
                     raise InvalidRequest(f"{one.name!r} is named more than once")
                 changed = _changed(metadata, image, one)
-                if _is_own(metadata, one):
+                if _concerns_keys(metadata, one, image, changed):
                     await metadata.key_material.check(_settings_in(metadata, changed))
                 image = changed
                 errors.append(None)
@@ -60,15 +63,22 @@ async def change_configs(
         await change(metadata.image)
     else:
         await metadata.change(change)
-        if any(_is_own(metadata, one) for one in changes):
-            # Also where the image is the same: a file that is named again is read again (S6).
+        if any(one.type == ResourceType.BROKER for one in changes):
             await metadata.key_material.refresh(metadata.settings)
     return errors
 
 
-def _is_own(metadata: Metadata, change: ResourceChange) -> bool:
-    """Whether it is of this broker alone; others' files are elsewhere."""
-    return change.type == ResourceType.BROKER and change.name == str(metadata.node_id)
+def _concerns_keys(metadata: Metadata, change: ResourceChange, old: Image, new: Image) -> bool:
+    """Whether it names, sets or takes away a setting of TLS of this broker: others' files are elsewhere.
+
+    A file that is named again is read again, though the image stays the same (S6).
+    """
+    if change.type != ResourceType.BROKER or change.name != str(metadata.node_id):
+        return False
+    resource = ConfigResource(ResourceType.BROKER, change.name)
+    before, after = old.configs_of(resource), new.configs_of(resource)
+    differ = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+    return any(is_of_tls(name) for name in (*change.names, *differ))
 
 
 def _changed(metadata: Metadata, image: Image, change: ResourceChange) -> Image:

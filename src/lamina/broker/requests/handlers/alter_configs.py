@@ -38,7 +38,8 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
             loggers.append(resource)
         else:
             altering = partial(alter, resource.configs)
-            changes.append(ResourceChange(resource.resource_type, resource.resource_name, altering))
+            names = tuple(config.name for config in resource.configs)
+            changes.append(ResourceChange(resource.resource_type, resource.resource_name, altering, names))
     of_loggers = iter(await _alter_loggers(metadata.node_id, loggers, clocks, validate_only=message.validate_only))
     # Levels alone can be set while no controller is there.
     errors = await change_configs(metadata, changes, clocks, validate_only=message.validate_only) if changes else []
