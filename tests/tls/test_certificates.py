@@ -55,3 +55,11 @@ def test_the_name_of_a_client_is_read_from_its_certificate() -> None:
     assert name_in(der).startswith("CN=alice,")
     with pytest.raises(MalformedName):
         name_in(der[:50])
+
+
+def test_a_version_that_does_not_exist_is_an_error_like_any_other() -> None:
+    der = CA.issue(name="alice").certificate.public_bytes(Encoding.DER)
+    version_3 = b"\xa0\x03\x02\x01\x02"
+    assert version_3 in der
+    with pytest.raises(MalformedName):
+        name_in(der.replace(version_3, b"\xa0\x03\x02\x01\x09", 1))

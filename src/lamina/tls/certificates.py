@@ -59,7 +59,7 @@ def name_in(der: bytes) -> str:
     """The name in a client's certificate. Raises :class:`MalformedName`."""
     try:
         subject = x509.load_der_x509_certificate(der).subject.public_bytes()
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise MalformedName("a certificate cannot be read") from None
     return distinguished_name(subject)
 

@@ -159,7 +159,7 @@ def _blocks(where: str, text: str) -> list[pem.Block]:
 def _certificates_of(where: str, found: list[pem.Block]) -> list[x509.Certificate]:
     try:
         return [x509.load_der_x509_certificate(block.der) for block in found if block.label == pem.CERTIFICATE]
-    except (ValueError, UnsupportedAlgorithm):
+    except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
         raise StoreError(f"{where}: a certificate in it cannot be read") from None
 
 

@@ -204,6 +204,20 @@ def test_one_that_goes_before_it_says_anything_is_no_failure(scene: Scene) -> No
     assert not scene.handshakes.failed
 
 
+def test_one_that_goes_as_its_handshake_begins_is_forgotten_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python closes a socket then that it has taken from its owner."""
+
+    def lose(accepted: socket.socket) -> ssl.SSLSocket:
+        socket.close(accepted.detach())
+        raise OSError("not connected")
+
+    monkeypatch.setattr(scene.tls, "wrap", lose)
+    scene.connect().send(b"\x16\x03")
+    scene.loop.pass_time(HANDSHAKE_SECONDS + 1)
+    assert scene.outcomes == [(None, "")]
+    assert len(scene.handshakes) == 0
+
+
 def test_few_are_done_in_a_turn_of_the_loop(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """S21: each takes most of a millisecond, which the loop has for others in between."""
     wrap = scene.tls.wrap

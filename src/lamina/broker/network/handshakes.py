@@ -32,10 +32,12 @@ Done = Callable[[ssl.SSLSocket | None, str], None]
 
 
 class _Handshake:
-    __slots__ = ("accepted", "accepted_at", "began_at", "done", "is_over", "peer", "secured", "tls")
+    __slots__ = ("accepted", "accepted_at", "began_at", "done", "fd", "is_over", "peer", "secured", "tls")
 
     def __init__(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done, now: float) -> None:
         self.accepted = accepted
+        self.fd = accepted.fileno()
+        """The same with TLS; a socket whose client has gone meanwhile may have lost it."""
         self.secured: ssl.SSLSocket | None = None
         self.tls = tls
         self.peer = peer
@@ -73,22 +75,21 @@ class Handshakes:
 
     def begin(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done) -> None:
         one = _Handshake(accepted, tls, peer, done, self._loop.time())
-        fd = accepted.fileno()
-        self._open[fd] = one
-        self._loop.add_reader(fd, self._first_byte, fd, one)
+        self._open[one.fd] = one
+        self._loop.add_reader(one.fd, self._first_byte, one)
         if self._sweeping is None:
             self._sweep_later()
 
     # Turns of the loop
 
-    def _first_byte(self, fd: int, one: _Handshake) -> None:
+    def _first_byte(self, one: _Handshake) -> None:
         try:
             first = one.accepted.recv(1, socket.MSG_PEEK)
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             first = b""
-        self._loop.remove_reader(fd)
+        self._loop.remove_reader(one.fd)
         if first == _HANDSHAKE_BEGINS:
             self._coming.append(one)
             self._turn_later()
@@ -123,29 +124,28 @@ class Handshakes:
         return True
 
     def _step(self, one: _Handshake) -> None:
-        fd = one.socket.fileno()
         try:
             if one.secured is None:
                 one.secured = one.tls.wrap(one.accepted)
                 one.began_at = self._loop.time()
-                self._under_way[fd] = one
+                self._under_way[one.fd] = one
             one.secured.do_handshake()
         except ssl.SSLWantReadError:
-            self._loop.add_reader(fd, self._can_read, fd, one)
+            self._loop.add_reader(one.fd, self._can_read, one)
         except ssl.SSLWantWriteError:
-            self._loop.add_writer(fd, self._can_write, fd, one)
+            self._loop.add_writer(one.fd, self._can_write, one)
         except (OSError, ValueError) as error:
             self._fail(one, _reason(error))
         else:
             self._finish(one, one.secured)
 
-    def _can_read(self, fd: int, one: _Handshake) -> None:
-        self._loop.remove_reader(fd)
+    def _can_read(self, one: _Handshake) -> None:
+        self._loop.remove_reader(one.fd)
         self._going.append(one)
         self._turn_later()
 
-    def _can_write(self, fd: int, one: _Handshake) -> None:
-        self._loop.remove_writer(fd)
+    def _can_write(self, one: _Handshake) -> None:
+        self._loop.remove_writer(one.fd)
         self._going.append(one)
         self._turn_later()
 
@@ -181,18 +181,16 @@ class Handshakes:
         self._end(one)
 
     def _end(self, one: _Handshake) -> None:
-        fd = one.socket.fileno()
-        self._loop.remove_reader(fd)
-        self._loop.remove_writer(fd)
+        self._loop.remove_reader(one.fd)
+        self._loop.remove_writer(one.fd)
         self._forget(one)
         one.socket.close()
         one.done(None, "")
 
     def _forget(self, one: _Handshake) -> None:
         one.is_over = True
-        fd = one.socket.fileno()
-        self._open.pop(fd, None)
-        if self._under_way.pop(fd, None) is not None and self._coming:
+        self._open.pop(one.fd, None)
+        if self._under_way.pop(one.fd, None) is not None and self._coming:
             self._turn_later()
 
     def close(self) -> None:
