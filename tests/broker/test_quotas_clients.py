@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from confluent_kafka import Consumer, Producer, ThrottleEvent
 
 from lamina.wire.versions import request_schema
 from tests.broker.in_process import build
+from tests.broker.login.logging_in import PASSWORDS, LoginClient, SaslBroker
 from tests.broker.process import BrokerProcess
 from tests.broker.quotas import alter
 from tests.broker.raw import Closed, RawClient, batch_of, metadata_request, produce_request
@@ -118,3 +120,22 @@ def test_other_addresses_come_and_a_limit_that_is_removed_holds_no_more(
     for _ in range(15):
         with RawClient(broker) as client:
             assert client.ask(metadata_request(create=False)).brokers
+
+
+def test_a_user_is_throttled_once_it_has_logged_in_and_strangers_have_no_quota(tmp_path: Path) -> None:
+    """A stranger that uses up what nobody may have would else keep users from logging in."""
+    running = SaslBroker(tmp_path, {}).start()
+    try:
+        with LoginClient(running) as alice, LoginClient(running) as bob:
+            bob.log_in("PLAIN", "bob", PASSWORDS["bob"])
+            alter(Asking(bob), ANYBODY, request_percentage=0.000_001)
+            alter(Asking(bob), {"user": "bob"}, request_percentage=1_000_000.0)
+            throttled = running.parts.counters.quotas.throttled
+            before = throttled.total()
+            alice.versions()
+            assert alice.log_in("SCRAM-SHA-256").error_code == 0
+            assert throttled.total() == before
+            assert alice.ask(metadata_request(create=False)).throttle_time.total_seconds() == 1
+            assert bob.ask(metadata_request(create=False)).throttle_time.total_seconds() == 0
+    finally:
+        running.stop()

@@ -110,7 +110,7 @@ class MemberParts:
         envelope = Envelope(
             lambda: self.member.is_controller,
             FORWARDABLE,
-            lambda client, frame: router.serve(client, frame, is_forwarded=True),
+            lambda client, frame: router.serve(client, frame, is_free=True),
         )
         router = Router(
             [

@@ -170,7 +170,7 @@ class SaslService:
     # Before the login
 
     def _tell_versions(self, client: LoggingIn, frame: memoryview) -> Served:
-        request, response = self._router.serve(client, frame)
+        request, response = self._router.serve(client, frame, is_free=True)
         # A client whose version is not known, or whose software has no name, asks again.
         self._has_asked_versions = not request.error_code
         return request, response

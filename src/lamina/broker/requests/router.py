@@ -81,11 +81,12 @@ class Router:
         return self._apis[api_key][1]
 
     def serve(
-        self, client: Client, frame: memoryview, *, is_forwarded: bool = False
+        self, client: Client, frame: memoryview, *, is_free: bool = False
     ) -> "tuple[Request, Response | Awaitable[Response]]":
         """May raise :class:`MalformedRequest` or :class:`CloseConnection`.
 
-        What another broker has forwarded costs its client time there, not here (S49).
+        A request that is free costs its client no time: what another broker has forwarded is charged there (S49), and
+        who has not logged in yet is nobody who could have a quota.
         """
         api_key, api_version, correlation_id, client_id, body_at = parse_request_header(frame)
         offered = self._offered.get((api_key, api_version))
@@ -93,7 +94,7 @@ class Router:
             return self._serve_unsupported(client, api_key, api_version, correlation_id, client_id)
         api, handle, counters = offered
         request = Request(api_key, api_version, correlation_id, client_id, client, counters)
-        if self._client_quotas.is_set and not is_forwarded:
+        if self._client_quotas.is_set and not is_free:
             self._begin_to_charge(api, request, len(frame))
         body = frame[body_at:]
         if self._readiness.is_for_brokers_alone and not (
