@@ -1,7 +1,7 @@
 """What a broker's own certificate says: whose it is, where it holds, and until when.
 
 Owns the sentence for one that cannot be used now, and what may not change from one to the next while a broker runs
-(security facts S6, S25). Must not know files, nor the clock: time is an argument.
+(S6, S25). Must not know files, nor the clock: time is an argument.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """TLS contexts: what ``ssl`` needs to speak TLS as settings say.
 
 Owns versions, cipher suites, whose certificates are asked for and trusted. Keys reach OpenSSL through memory alone
-(security facts S14). Session tickets are switched off: a resumed session would pass by a truststore that has changed
-since. Must not know sockets.
+(S14). There are no session tickets of TLS 1.3, and those of 1.2 are good for one context: a truststore that has changed
+comes with another one, so that no resumed session passes by it. Must not know sockets.
 """
 
 import os

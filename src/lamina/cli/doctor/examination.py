@@ -73,10 +73,11 @@ def _examine_broker(settings: BrokerSettings) -> Iterator[Finding]:
             yield check_disk("disk", place, settings[LAMINA_DISK_FREE_MIN_BYTES])
     for listener in listeners(settings):
         yield check_port(listener, holder=at_work)
+    for listener in admin_listeners(settings):
+        yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
+    for listener in (*listeners(settings), *admin_listeners(settings)):
         ssl = listener_ssl(settings, listener)
         if ssl is not None:
             yield check_certificate(listener, ssl, SYSTEM_CLOCKS.now_ms())
-    for listener in admin_listeners(settings):
-        yield check_admin_port(listener, holder=at_work, gives_way=admin_gives_way(settings))
     if options is not None:
         yield check_ensemble(options)
