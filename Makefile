@@ -9,7 +9,7 @@ WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 BY_FILE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 BY_TEST := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-log bench-validate bench-broker bench-turns bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-acls bench-log bench-validate bench-broker bench-turns bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -116,6 +116,10 @@ bench-log: venv
 
 bench-validate: venv
 	$(BIN)/python -m bench.validate
+
+# One look at 10,000 access rules: a first one and a repeated one.
+bench-acls: venv
+	$(BIN)/python -m bench.acls
 
 # Lamina's broker by itself: the longest callbacks of its loop, and the memory of groups; about two minutes.
 # ARGS="--profile ROW" shows where its time goes in a row of bench-kafka.

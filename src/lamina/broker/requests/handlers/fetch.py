@@ -26,7 +26,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorization.authorizer import Authorizer
-from lamina.broker.requests.authorization.guards import check, denial
+from lamina.broker.requests.authorization.guards import denial
 from lamina.broker.requests.fetch_sessions import (
     PARTITIONS_AT_A_TIME,
     Answered,
@@ -78,6 +78,8 @@ from lamina.wire.leaders import NodeEndpoint
 _FIRST_WITH_STORAGE_ERROR = 6
 _FIRST_WITH_ZSTD = 10
 _FIRST_FROM_FOLLOWERS = 11
+_READ, _TOPIC = Operation.READ, ResourceType.TOPIC
+"""Looked up once: for members of an enumeration that takes as long as to decide by them."""
 _DEBUGGING = -2
 """The replica id of a reader that is shown everything, on any replica."""
 
@@ -458,8 +460,8 @@ def _check_allowed(authorizer: Authorizer, request: Request, message: FetchReque
     if message.replica_id >= 0:
         if not authorizer.allows_on_cluster(request, Operation.CLUSTER_ACTION):
             raise denial(Operation.CLUSTER_ACTION, ResourceType.TOPIC)
-    else:
-        check(authorizer, request, Operation.READ, ResourceType.TOPIC, topic)
+    elif not authorizer.allows(request, _READ, _TOPIC, topic):
+        raise denial(_READ, _TOPIC)
 
 
 def _sent_to(follower_id: int, partition: Partition, asked: FetchPartition) -> PartitionFetched:
