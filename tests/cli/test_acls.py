@@ -1,6 +1,8 @@
 """``lamina acls`` against a broker with an authorizer, where whoever has no login is a super user."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +51,26 @@ def test_rules_are_added_listed_and_removed(lamina: Lamina, own_broker: Start) -
     assert len(lamina("acls", "list", "--json", *where).objects) == 3
     nothing = lamina("acls", "remove", "--principal", "User:eve", "--yes", *where)
     assert (nothing.status, nothing.err) == (1, "lamina: no access rule matches; `lamina acls list` shows them\n")
+
+
+def test_a_denial_is_told_to_who_asked_and_to_the_audit(lamina: Lamina, own_broker: Start, tmp_path: Path) -> None:
+    audit = tmp_path / "audit.log"
+    authorizer = ("--set", f"authorizer.class.name={STANDARD_AUTHORIZER}", "--set", f"lamina.audit.log={audit}")
+    where = ("--bootstrap-server", own_broker(*authorizer).address)
+    outcome = lamina("acls", "list", *where)
+    assert outcome.status == 1
+    assert "DESCRIBE on the cluster is not allowed" in outcome.err
+    (told,) = map(json.loads, audit.read_text().splitlines())
+    assert (told["decision"], told["principal"], told["request"]) == ("denied", "User:ANONYMOUS", "DescribeAcls")
+    assert {"time", "level"} < told.keys()
+    assert audit.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_audit_that_cannot_be_written_stops_the_start(lamina: Lamina, tmp_path: Path) -> None:
+    unwritable = f"lamina.audit.log={tmp_path}/no/such/directory"
+    outcome = lamina("serve", "--data-dir", tmp_path / "data", "--listen", "127.0.0.1:0", "--set", unwritable)
+    assert outcome.status == 1
+    assert "lamina.audit.log: " in outcome.err
 
 
 def test_without_an_authorizer_there_are_no_rules(lamina: Lamina, broker: BrokerProcess) -> None:

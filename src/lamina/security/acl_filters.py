@@ -52,11 +52,24 @@ class AclFilter(NamedTuple):
 
 
 def matching(acls: Mapping[ResourcePattern, frozenset[AccessRule]], wanted: AclFilter) -> Iterator[Acl]:
-    for pattern, rules in acls.items():
-        if wanted.matches_pattern(pattern):
-            for rule in sorted(rules):
+    for pattern in acls if wanted.name is None else _candidates(wanted, wanted.name):
+        if pattern in acls and wanted.matches_pattern(pattern):
+            for rule in sorted(acls[pattern]):
                 if wanted.matches_rule(rule):
                     yield Acl(pattern, rule)
+
+
+def _candidates(wanted: AclFilter, name: str) -> Iterator[ResourcePattern]:
+    """The patterns that a filter with a name can find, whatever there is: a request may have thousands of filters."""
+    for type_ in list(ResourceType)[1:]:
+        if wanted.type in (ResourceType.ANY, type_):
+            yield ResourcePattern(type_, name, PatternType.LITERAL)
+            yield ResourcePattern(type_, name, PatternType.PREFIXED)
+            if wanted.pattern == PatternType.MATCH:
+                if name != ANY_NAME:
+                    yield ResourcePattern(type_, ANY_NAME, PatternType.LITERAL)
+                for end in range(len(name) - 1, 0, -1):
+                    yield ResourcePattern(type_, name[:end], PatternType.PREFIXED)
 
 
 def new_acl(type_: int, name: str, pattern: int, principal: str, host: str, operation: int, permission: int) -> Acl:

@@ -45,3 +45,10 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND = broker_setting(
     False,
     "Whether everybody may use a resource that no access rule is about.",
 )
+LAMINA_AUDIT_LOG = broker_setting(
+    "lamina.audit.log",
+    STRING,
+    None,
+    "A file for what was denied, and what was allowed where the logger `lamina.audit` is at `DEBUG`: one JSON object on "
+    "each line. Without it they go where the broker logs.",
+)

@@ -14,7 +14,8 @@ from types import FrameType
 import click
 
 from lamina.cli.options.settings import listeners_from, settings_from, settings_options
-from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG, warn
+from lamina.cli.outcome import BAD_INPUT, FINE, INTERRUPTED, SOMETHING_WRONG, describe, warn
+from lamina.settings.authorization import LAMINA_AUDIT_LOG
 from lamina.settings.definition import SettingError
 from lamina.settings.properties import PropertiesError
 from lamina.settings.values import BrokerSettings
@@ -56,7 +57,7 @@ def command(
     json_logs: bool,
 ) -> int:
     """Run a broker."""
-    from lamina.cli.serve.log_lines import start_logging
+    from lamina.cli.serve.log_lines import log_audit_to, start_logging
 
     listeners = listeners_from(listen)
     try:
@@ -67,6 +68,13 @@ def command(
         return BAD_INPUT
     _keep_descriptors()
     start_logging(as_json=json_logs)
+    audit_log = settings.get(LAMINA_AUDIT_LOG)
+    if audit_log:
+        try:
+            log_audit_to(audit_log)
+        except OSError as error:
+            warn(f"{LAMINA_AUDIT_LOG.name}: {describe(error)}")
+            return SOMETHING_WRONG
     return _run(settings, quiet=json_logs)
 
 

@@ -5,11 +5,15 @@ Must not know who logs.
 
 import json
 import logging
+import os
 import sys
 from datetime import UTC, datetime
+from logging.handlers import WatchedFileHandler
 
 import click
 
+AUDIT = "lamina.audit"
+_PRIVATE = 0o600
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
 
 
@@ -29,15 +33,12 @@ class PlainLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """``time``, ``level``, ``logger``, ``message``, and ``traceback`` where there is one."""
+    """``time``, ``level``, ``logger``, ``message``, and ``traceback`` if there is one; the audit has fields of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        fields = {
-            "time": _time(record),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-        }
+        fields = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        # What is an object already is told as one.
+        fields |= getattr(record, "told", None) or {"message": record.getMessage()}
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
         return json.dumps(fields, ensure_ascii=False)
@@ -49,6 +50,19 @@ def start_logging(*, as_json: bool) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
+
+
+def log_audit_to(path: str) -> None:
+    """Write the audit there, and nowhere else: one object on each line. Raises OSError.
+
+    A file that another program moves away, to rotate it, is made again. Only its owner reads it: it tells who does what.
+    """
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
+    handler = WatchedFileHandler(path, encoding="utf-8")
+    handler.setFormatter(JsonLines())
+    audit = logging.getLogger(AUDIT)
+    audit.handlers[:] = [handler]
+    audit.propagate = False
 
 
 def _time(record: logging.LogRecord) -> str:

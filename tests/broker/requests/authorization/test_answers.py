@@ -314,6 +314,14 @@ def test_rules_are_found_by_filters_s55(world: World) -> None:
     assert found(operation=99) == set(), "a number that nobody knows"
 
 
+def test_filters_that_look_at_every_rule_are_few_s89(world: World) -> None:
+    named = EVERY | {"resource_name_filter": "t"}
+    answer = world.ask(DELETE_ACLS, 3, user=ROOT, filters=[named] * 1000)
+    assert {one.error_code for one in answer.filter_results} == {0}
+    answer = world.ask(DELETE_ACLS, 3, user=ROOT, filters=[EVERY] * 101)
+    assert {one.error_code for one in answer.filter_results} == {ErrorCode.POLICY_VIOLATION}
+
+
 def test_deleted_rules_are_told_and_gone_for_good(world: World) -> None:
     world.allow((READ, TOPIC, "t"), (WRITE, TOPIC, "t"))
     answer = world.ask(DELETE_ACLS, 3, user=ROOT, filters=[EVERY | {"operation": READ}, EVERY | {"operation": 9}])

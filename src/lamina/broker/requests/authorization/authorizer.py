@@ -1,7 +1,8 @@
 """Whether a client may do something: what every handler and guard asks before anything else is looked at.
 
 Owns the decisions made so far, which are dropped when access rules change, and the audit: what was denied is told in
-one line of JSON each, and at the level of debugging what was allowed too. Must not know which API asks what.
+one line of JSON each, and at the level of debugging what was allowed too. Whoever writes logs finds the same as
+``told`` of the record. Must not know which API asks what.
 """
 
 import json
@@ -167,7 +168,7 @@ class Authorizer(MetadataListener):
             "client_id": request.client_id,
             "rule": self._reason(client.principal, client.host, operation, type_, name, is_allowed),
         }
-        audit.log(level, "%s", json.dumps(told, ensure_ascii=False))
+        audit.log(level, "%s", json.dumps(told, ensure_ascii=False), extra={"told": told})
 
     def _reason(
         self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str, is_allowed: bool

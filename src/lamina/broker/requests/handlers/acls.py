@@ -28,6 +28,8 @@ from lamina.wire.building import Shape, response_shape
 _VERSIONS = range(1, 4)
 MOST_RULES = 100_000
 """More are refused: each broker keeps them all in memory."""
+MOST_UNNAMED = 100
+"""Filters of one request that name no resource: each looks at all rules."""
 MOST_DELETED = 10_000
 """By one filter, as in Kafka."""
 
@@ -125,6 +127,8 @@ def _with_more(acls: Acls, wanted: Iterable[Acl]) -> dict[ResourcePattern, froze
 
 async def delete(metadata: Metadata, message_thread: Threads, request: Request, message: Any) -> Any:
     filters = [_filter(one) for one in message.filters]
+    if sum(one.name is None for one in filters) > MOST_UNNAMED:
+        raise PolicyViolation(f"one request may have {MOST_UNNAMED} filters that look at all rules")
     deleted: list[list[Acl]] = []
 
     async def change(image: Image) -> Image:
