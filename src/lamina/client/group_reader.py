@@ -29,6 +29,8 @@ _REBALANCING = frozenset(
 
 
 class GroupReader(Reader):
+    _is_in_group = True
+
     def __init__(
         self,
         cluster: Cluster,
