@@ -49,6 +49,6 @@ LAMINA_AUDIT_LOG = broker_setting(
     "lamina.audit.log",
     STRING,
     None,
-    "A file for what was denied, and what was allowed where the logger `lamina.audit` is at `DEBUG`: one JSON object on "
-    "each line. Without it they go where the broker logs.",
+    "A file for what was denied, and what was allowed where the logger `lamina.audit` is at `DEBUG`: one JSON object "
+    "on each line. Without it they go where the broker logs.",
 )

@@ -33,7 +33,7 @@ class PlainLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """``time``, ``level``, ``logger``, ``message``, and ``traceback`` if there is one; the audit has fields of its own."""
+    """``time``, ``level``, ``logger``, ``message``, and ``traceback`` if there is one; the audit has its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
@@ -55,7 +55,7 @@ def start_logging(*, as_json: bool) -> None:
 def log_audit_to(path: str) -> None:
     """Write the audit there, and nowhere else: one object on each line. Raises OSError.
 
-    A file that another program moves away, to rotate it, is made again. Only its owner reads it: it tells who does what.
+    A file that another program moves away, to rotate it, is made again. Only its owner reads it.
     """
     os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
     handler = WatchedFileHandler(path, encoding="utf-8")
