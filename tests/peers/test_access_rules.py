@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 
 from lamina.cluster.ports import free_port
+from lamina.security.acls import Operation
 from tests.broker.requests.authorization.test_apis import CASES, Case
-from tests.broker.requests.authorization.world import AUTHORIZATION, ROOT, codes
+from tests.broker.requests.authorization.world import (
+    AUTHORIZATION,
+    CLUSTER,
+    GROUP,
+    ROOT,
+    TOPIC,
+    TRANSACTIONAL_ID,
+    Rule,
+    codes,
+)
+from tests.peers.access_rules_answers import told_by
 from tests.peers.access_rules_world import (
     CLOSED,
     CREATE_TOPICS,
@@ -103,6 +114,145 @@ def test_both_refuse_and_allow_the_same_s58(worlds: Worlds, case: Case) -> None:
             allowed = answers["everything"]
             assert isinstance(allowed, set)
             answers["everything"] = allowed & AUTHORIZATION
+    assert lamina == kafkas
+
+
+READ, WRITE, DESCRIBE, DELETE = Operation.READ, Operation.WRITE, Operation.DESCRIBE, Operation.DELETE
+OFFSET = {"partition_index": 0, "committed_offset": 5, "committed_leader_epoch": -1}
+NAMES = ("t", "other", "absent")
+MIXED: dict[str, tuple[int, int, dict[str, Any], list[Rule]]] = {
+    "Metadata of all": (3, 12, {"topics": None}, [(READ, TOPIC, "t")]),
+    "Metadata by name": (
+        3,
+        10,
+        {
+            "topics": [{"name": name} for name in NAMES],
+            "allow_auto_topic_creation": False,
+            "include_topic_authorized_operations": True,
+            "include_cluster_authorized_operations": True,
+        },
+        [(READ, TOPIC, "t"), (DESCRIBE, TOPIC, "absent"), (DESCRIBE, CLUSTER, "kafka-cluster")],
+    ),
+    "Metadata without the cluster": (
+        3,
+        10,
+        {"topics": [], "include_cluster_authorized_operations": True},
+        [(Operation.CREATE, CLUSTER, "kafka-cluster")],
+    ),
+    "ListOffsets": (
+        2,
+        7,
+        {"topics": [{"name": name, "partitions": [{"partition_index": 0, "timestamp": -1}]} for name in NAMES]},
+        [(DESCRIBE, TOPIC, "t")],
+    ),
+    "OffsetCommit": (
+        8,
+        8,
+        {
+            "group_id": "g2",
+            "generation_id_or_member_epoch": -1,
+            "topics": [{"name": name, "partitions": [OFFSET]} for name in NAMES],
+        },
+        [(READ, GROUP, "g2"), (READ, TOPIC, "t")],
+    ),
+    "OffsetFetch": (
+        9,
+        8,
+        {
+            "groups": [
+                {"group_id": "g2", "topics": [{"name": name, "partition_indexes": [0]} for name in NAMES]},
+                {"group_id": "hidden", "topics": [{"name": "t", "partition_indexes": [0]}]},
+            ]
+        },
+        [(DESCRIBE, GROUP, "g2"), (DESCRIBE, TOPIC, "t")],
+    ),
+    "OffsetFetch of all topics": (
+        9,
+        8,
+        {"groups": [{"group_id": "g2", "topics": None}]},
+        [(DESCRIBE, GROUP, "g2"), (DESCRIBE, TOPIC, "other")],
+    ),
+    "OffsetDelete": (
+        47,
+        0,
+        {
+            "group_id": "g2",
+            "topics": [{"name": n, "partitions": [{"partition_index": 0}]} for n in ("other", "absent")],
+        },
+        [(DELETE, GROUP, "g2"), (READ, TOPIC, "absent")],
+    ),
+    "FindCoordinator": (10, 4, {"coordinator_keys": ["g2", "hidden"]}, [(DESCRIBE, GROUP, "g2")]),
+    "DescribeGroups": (
+        15,
+        5,
+        {"groups": ["g2", "hidden"], "include_authorized_operations": True},
+        [(READ, GROUP, "g2")],
+    ),
+    "ListGroups": (16, 3, {}, [(DESCRIBE, GROUP, "g2")]),
+    "DescribeCluster": (60, 0, {"include_cluster_authorized_operations": True}, [(READ, TOPIC, "t")]),
+    "CreateTopics": (
+        19,
+        7,
+        {"topics": [topic("mine"), topic("theirs")], "validate_only": True},
+        [(Operation.CREATE, TOPIC, "mine")],
+    ),
+    "CreatePartitions": (
+        37,
+        3,
+        {"topics": [{"name": name, "count": 3} for name in NAMES], "validate_only": True},
+        [(Operation.ALTER, TOPIC, "t"), (Operation.ALTER, TOPIC, "absent")],
+    ),
+    "DeleteTopics": (
+        20,
+        6,
+        {"topics": [{"name": name} for name in NAMES]},
+        [(DESCRIBE, TOPIC, "t"), (DELETE, TOPIC, "absent")],
+    ),
+    "DescribeConfigs": (
+        32,
+        4,
+        {"resources": [{"resource_type": 2, "resource_name": name, "configuration_keys": []} for name in NAMES]},
+        [(Operation.DESCRIBE_CONFIGS, TOPIC, "t"), (Operation.DESCRIBE_CONFIGS, TOPIC, "absent")],
+    ),
+    "DescribeTopicPartitions": (
+        75,
+        0,
+        {"topics": [{"name": name} for name in NAMES], "response_partition_limit": 100},
+        [(READ, TOPIC, "t"), (DESCRIBE, TOPIC, "absent")],
+    ),
+    "AddPartitionsToTxn": (
+        24,
+        3,
+        {
+            "v3_and_below_transactional_id": "x",
+            "v3_and_below_topics": [{"name": name, "partitions": [0]} for name in (*NAMES, "__consumer_offsets")],
+        },
+        [(WRITE, TRANSACTIONAL_ID, "x"), (WRITE, TOPIC, "t"), (WRITE, TOPIC, "absent")],
+    ),
+    "DescribeTransactions": (
+        65,
+        0,
+        {"transactional_ids": ["x", "hidden"]},
+        [(DESCRIBE, TRANSACTIONAL_ID, "x")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_both_tell_the_same_of_what_is_allowed_in_part(worlds: Worlds, name: str) -> None:
+    key, version, facts, rules = MIXED[name]
+
+    def answer(world: RemoteWorld) -> Any:
+        world.ask(CREATE_TOPICS, 7, user=ROOT, topics=[topic("t", 2), topic("other")])
+        offsets = [{"name": one, "partitions": [OFFSET]} for one in ("t", "other")]
+        committed = {"group_id": "g2", "generation_id_or_member_epoch": -1, "topics": offsets}
+        world.ask(8, 8, user=ROOT, **committed)
+        world.allow(*rules)
+        told = told_by(world.ask(key, version, **facts))
+        world.forget()
+        return told
+
+    kafkas, lamina = (answer(world) for world in worlds)
     assert lamina == kafkas
 
 

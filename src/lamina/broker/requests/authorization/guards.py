@@ -50,7 +50,8 @@ _WORDS = {
 
 def denial(operation: Operation, type_: ResourceType) -> KafkaError:
     """It names nothing: the client knows what it asked for, and need not learn what there is."""
-    return _ERRORS[type_](f"{operation.name} on {_WORDS[type_]} is not allowed")
+    of_brokers = ": the principals of brokers belong into super.users" if operation is Operation.CLUSTER_ACTION else ""
+    return _ERRORS[type_](f"{operation.name} on {_WORDS[type_]} is not allowed{of_brokers}")
 
 
 def check(authorizer: Authorizer, request: Request, operation: Operation, type_: ResourceType, name: str) -> None:

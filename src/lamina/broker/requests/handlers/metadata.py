@@ -151,7 +151,7 @@ class DescribeTopics:
         encoded = []
         for one in wanted:
             if isinstance(one, Topic) and len(one.partitions) > _PARTITIONS_AT_A_TIME:
-                encoded.append(await self._large_topic(request, one, self._operations(request, message, one)))
+                encoded.append(await self._large_topic(request, one, self._operations(request, message, one.name)))
             else:
                 encoded.append(self._topic(request, message, one))
             await turns.step()
@@ -209,12 +209,12 @@ class DescribeTopics:
             if authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
 
-    def _operations(self, request: Request, message: Any, topic: Topic) -> int:
+    def _operations(self, request: Request, message: Any, topic: str) -> int:
         if not getattr(message, "include_topic_authorized_operations", False):
             return NOT_ASKED
         if self._authorizer is None:
             return ALL_ON_TOPIC
-        return self._authorizer.operations(request, ResourceType.TOPIC, topic.name)
+        return self._authorizer.operations(request, ResourceType.TOPIC, topic)
 
     def _operations_on_cluster(self, request: Request, message: Any) -> int:
         if not getattr(message, "include_cluster_authorized_operations", False):
@@ -246,8 +246,12 @@ class DescribeTopics:
 
     def _topic(self, request: Request, message: Any, asked: _Asked) -> bytes | bytearray:
         if not isinstance(asked, Topic):
-            return encode_entity(_no_topic(request, *asked))
-        operations = self._operations(request, message, asked)
+            name, _, error_code = asked
+            operations = NOT_ASKED
+            if name is not None and error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                operations = self._operations(request, message, name)
+            return encode_entity(_no_topic(request, *asked, operations))
+        operations = self._operations(request, message, asked.name)
         if operations != NOT_ASKED or self._partitions.offline(asked.name):
             # Seldom asked for, so not worth keeping.
             return encode_entity(_whole_topic(request, asked, operations, self._view(request, asked)))
@@ -287,14 +291,14 @@ def _topic_shape(request: Request) -> Shape:
     return response_shape(API_KEY, request.api_version).of("topics")
 
 
-def _no_topic(request: Request, name: str | None, topic_id: UUID | None, error_code: ErrorCode) -> Any:
+def _no_topic(request: Request, name: str | None, topic_id: UUID | None, error_code: ErrorCode, operations: int) -> Any:
     return _topic_shape(request)(
         error_code=error_code,
         name=name if name is not None or request.api_version >= _FIRST_BY_ID else "",
         topic_id=topic_id,
         is_internal=name in INTERNAL_TOPICS,
         partitions=(),
-        topic_authorized_operations=NOT_ASKED,
+        topic_authorized_operations=operations,
     )
 
 
