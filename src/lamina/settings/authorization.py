@@ -19,6 +19,8 @@ def _are_principals(text: str) -> bool:
     return all(":" in entry and all(entry.split(":", 1)) for entry in principals(text))
 
 
+PRINCIPALS = Rule("principals such as User:admin, divided by semicolons", _are_principals)
+
 AUTHORIZER_CLASS_NAME = broker_setting(
     "authorizer.class.name",
     CLASS,
@@ -37,7 +39,7 @@ SUPER_USERS = broker_setting(
     STRING,
     "",
     "Principals that may do everything, divided by semicolons, such as `User:admin;User:CN=broker,O=Acme`.",
-    rule=Rule("principals such as User:admin, divided by semicolons", _are_principals),
+    rule=PRINCIPALS,
 )
 ALLOW_EVERYONE_IF_NO_ACL_FOUND = broker_setting(
     "allow.everyone.if.no.acl.found",

@@ -3,6 +3,7 @@
 Owns the definitions; ``listeners.py`` reads them. Must not know which protocols are built.
 """
 
+from lamina.settings.authorization import PRINCIPALS
 from lamina.settings.definition import Update, broker_setting
 from lamina.settings.kinds import INT, LIST, LONG, STRING, at_least, one_of
 from lamina.settings.log_config import INT_MAX, MEBIBYTE
@@ -57,6 +58,23 @@ LAMINA_ADMIN_AUTHENTICATION = broker_setting(
     "records; `auto`, as `required` where a listener of the broker asks clients who they are, or access rules are "
     "checked. Changes always need the operator's token.",
     rule=one_of("auto", "required", "none"),
+    difference="Kafka has no such setting",
+)
+LAMINA_ADMIN_VIEWERS = broker_setting(
+    "lamina.admin.viewers",
+    STRING,
+    "",
+    "Principals that may read everything at an `https://` admin listener by their certificates, without a token, "
+    "divided by semicolons: `User:CN=monitor`.",
+    rule=PRINCIPALS,
+    difference="Kafka has no such setting",
+)
+LAMINA_ADMIN_OPERATORS = broker_setting(
+    "lamina.admin.operators",
+    STRING,
+    "",
+    "Those that may change something there, too.",
+    rule=PRINCIPALS,
     difference="Kafka has no such setting",
 )
 INTER_BROKER_LISTENER_NAME = broker_setting(

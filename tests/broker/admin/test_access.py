@@ -29,6 +29,17 @@ def test_each_role_may_do_what_the_lower_ones_may(is_open: bool) -> None:
     assert allowed[OPERATOR] == set(Need)
 
 
+def test_a_certificate_has_its_principals_role() -> None:
+    access = Access(
+        None, None, is_reading_open=False, operators=frozenset({"User:CN=op"}), viewers=frozenset({"User:CN=mon"})
+    )
+    assert {need for need in Need if access.allows(need, None, "User:CN=op")} == set(Need)
+    seen = {need for need in Need if access.allows(need, None, "User:CN=mon")}
+    assert seen == {Need.NOTHING, Need.READING, Need.RECORDS}
+    for stranger in ("User:CN=other", "User:ANONYMOUS", "CN=op", None):
+        assert not access.allows(Need.READING, None, stranger)
+
+
 def test_without_tokens_nobody_has_a_role() -> None:
     access = Access(None, None, is_reading_open=False)
     assert [need for need in Need if access.allows(need, "None")] == [Need.NOTHING]

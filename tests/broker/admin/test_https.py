@@ -100,6 +100,38 @@ def test_clients_may_be_asked_for_certificates(tmp_path: Path) -> None:
         running.stop()
 
 
+def test_a_certificate_stands_for_a_token(tmp_path: Path) -> None:
+    """S90: who is named by the settings has a role; any other certificate has none."""
+    given = {
+        "lamina.admin.listeners": "https://127.0.0.1:0",
+        "lamina.admin.authentication": "required",
+        "listener.name.admin.ssl.client.auth": "requested",
+        "listener.name.admin.ssl.principal.mapping.rules": "RULE:^CN=([^,]*),.*$/$1/",
+        "lamina.admin.viewers": "User:monitor",
+        "lamina.admin.operators": "User:operator;User:another",
+    }
+    running = TlsBroker(tmp_path / "broker", AUTHORITY, OWN, **given).start()
+
+    def status(name: str | None, method: str) -> int:
+        context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+        if name is not None:
+            issued = AUTHORITY.issue("127.0.0.1", name=name)
+            (tmp_path / "chain.pem").write_text(issued.chain)
+            (tmp_path / "key.pem").write_text(issued.key())
+            context.load_cert_chain(tmp_path / "chain.pem", tmp_path / "key.pem")
+        port = secured(running).port
+        with closing(http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=30)) as connection:
+            path = "/v1/topics" if method == "GET" else "/v1/log-levels/lamina.wire"
+            connection.request(method, path, None if method == "GET" else b'{"level": "info"}')
+            return connection.getresponse().status
+
+    try:
+        assert [status(name, "GET") for name in (None, "stranger", "monitor", "operator")] == [401, 401, 200, 200]
+        assert [status(name, "PUT") for name in (None, "stranger", "monitor", "operator")] == [401, 401, 401, 200]
+    finally:
+        running.stop()
+
+
 def test_plain_http_on_it_is_closed_and_no_other_is_held_up(broker: TlsBroker) -> None:
     plain = http.client.HTTPConnection("127.0.0.1", secured(broker).port, timeout=30)
     with pytest.raises((http.client.HTTPException, ConnectionError)):

@@ -27,6 +27,8 @@ from lamina.errors import StorageError, UnknownTopicOrPartition
 logger = logging.getLogger(__name__)
 
 HEADER_BYTES = 16 * 1024
+PRINCIPAL = "principal"
+"""Under which name a connection's state has whoever has shown a certificate."""
 
 
 def build_app(subject: Subject, routes: Iterable[AdminRoute], check: HostCheck) -> Starlette:
@@ -78,7 +80,8 @@ def _check_header(request: Request) -> None:
 
 def _check_access(subject: Subject, request: Request, need: Need) -> None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if not subject.access.allows(need, given.strip() if scheme.lower() == "bearer" else None):
+    token = given.strip() if scheme.lower() == "bearer" else None
+    if not subject.access.allows(need, token, request.scope.get("state", {}).get(PRINCIPAL)):
         raise Refused(401, "unauthorized", why_refused(need), {"WWW-Authenticate": "Bearer"})
 
 

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,7 +19,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import Server
 
 from lamina.broker.admin.answers import encode
-from lamina.broker.admin.app import HEADER_BYTES, build_app
+from lamina.broker.admin.app import HEADER_BYTES, PRINCIPAL, build_app
 from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
 from lamina.broker.admin.subject import Subject
@@ -84,7 +85,7 @@ class Serving:
             return
         context = self._tls.following_context()
         for one in self._secured:
-            protocol = partial(BoundedProtocol, self._config, server.server_state, server.lifespan.state)
+            protocol = partial(SecuredProtocol, self._config, server.server_state, server.lifespan.state, tls=self._tls)
             server.servers.append(
                 await loop.create_server(
                     protocol,
@@ -174,6 +175,18 @@ class BoundedProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = self.loop.call_later(REQUEST_SECONDS, self.transport.abort)
+
+
+class SecuredProtocol(BoundedProtocol):
+    """The same over TLS, for clients that may have a certificate."""
+
+    def __init__(self, *given: Any, tls: ListenerTls) -> None:
+        super().__init__(*given)
+        self._tls = tls
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, PRINCIPAL: self._tls.principal_of(transport.get_extra_info("ssl_object"))}
 
 
 def _whole_response(status: bytes, error: str, message: str) -> bytes:

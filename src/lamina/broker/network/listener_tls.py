@@ -38,7 +38,7 @@ class ListenerTls:
         context.sni_callback = follow
         return context
 
-    def principal_of(self, connected: ssl.SSLSocket) -> str | None:
+    def principal_of(self, connected: ssl.SSLSocket | ssl.SSLObject) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
         shown = connected.getpeercert(binary_form=True) if self._names_principals else None
         if shown is None:

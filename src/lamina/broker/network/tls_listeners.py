@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INSTALL = 'TLS needs the package cryptography: pip install "lamina[security]" brings it'
+_NAMING = frozenset({"SSL", "HTTPS"})
+"""Where nobody logs in by other means."""
 WARNING_DAYS = (1, 7, 30)
 _DAY_MS = 86_400_000
 
@@ -40,7 +42,7 @@ class TlsListeners:
         self._listeners = tuple(one for one in opened if one.protocol in WITH_TLS)
         self._by_name = {
             listener.name: ListenerTls(
-                listener.name, load(listener.name, found, now_ms()), names_principals=listener.protocol == "SSL"
+                listener.name, load(listener.name, found, now_ms()), names_principals=listener.protocol in _NAMING
             )
             for listener in self._listeners
             if (found := listener_ssl(settings, listener)) is not None
