@@ -43,7 +43,8 @@ class LaminaWithLogins(Lamina):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LaminaWithLogins]:
-    with LaminaWithLogins(tmp_path_factory.mktemp("lamina")) as broker:
+    broker = LaminaWithLogins(tmp_path_factory.mktemp("lamina"))
+    with broker:
         # One by one: a request may name a user once.
         for password in (
             f"SCRAM-SHA-256=[iterations=8192,password={PASSWORD}]",

@@ -62,8 +62,7 @@ def resolve_broker(
     cleaner_limits(settings)
     check_group_limits(settings)
     zookeeper_options(settings)
-    more = tuple(sasl_warnings(settings))
-    return BrokerSettings(BROKER_SETTINGS, layers, (*warnings, *more)) if more else settings
+    return settings.with_warnings(sasl_warnings(settings))
 
 
 def with_dynamic(

@@ -5,7 +5,7 @@ these) and, within a source, of a setting and its fallbacks. The source decides 
 log.retention.hours`` wins over ``log.retention.ms`` in the file. Must not know any one setting.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -98,6 +98,13 @@ class BrokerSettings:
 
     def resolved(self, setting: Setting[T]) -> Resolved[T] | None:
         return self._resolved[setting.name]
+
+    def with_warnings(self, more: Iterable[str]) -> "BrokerSettings":
+        """The same, with more for a person to be told at the start."""
+        added = object.__new__(BrokerSettings)
+        added.layers, added._resolved = self.layers, self._resolved
+        added.warnings = (*self.warnings, *more)
+        return added
 
     def of_listener(self, setting: Setting[T], listener_name: str) -> T | None:
         """The strongest value that was given to one listener; ``None`` when none was."""

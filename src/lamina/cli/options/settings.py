@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.options.secrets import secret_warnings
 from lamina.cli.options.units import setting_value
 from lamina.settings.listeners import PORT_MAX
 from lamina.settings.properties import load
@@ -60,11 +61,13 @@ def settings_from(
         with open(file, "rb") as opened:
             in_file = load(opened.read())
     given: dict[str, Any] = {"lamina.data.dir": data_dir, "node.id": node_id, **flags}
-    return resolve_broker(
+    on_line = settings_pairs_from(sets, "--set")
+    settings = resolve_broker(
         file=in_file,
         flags={name: text for name, text in given.items() if text is not None},
-        sets=settings_pairs_from(sets, "--set"),
+        sets=on_line,
     )
+    return settings.with_warnings(secret_warnings(file, in_file, on_line))
 
 
 def serve_line(

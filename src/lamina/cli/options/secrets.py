@@ -1,0 +1,29 @@
+"""Secrets where others can read them: in a file that is not its owner's alone, or on a command line (S86, S89).
+
+Owns the warnings. Must not know what the secrets are for.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+
+from lamina.settings.lists import BROKER_SETTINGS, listener_setting
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def secret_warnings(file: str | None, in_file: Mapping[str, str], on_line: Mapping[str, str]) -> Iterator[str]:
+    """``in_file`` and ``on_line`` are settings by name."""
+    if file is not None and (name := _secret(in_file)) and stat.S_IMODE(os.stat(file).st_mode) & _OTHERS:
+        yield f"{name}: others may read {file}: chmod 600 {file}"
+    if name := _secret(on_line):
+        yield f"{name}: everybody on this machine can read a command line: give it in a file, by --config"
+
+
+def _secret(given: Mapping[str, str]) -> str | None:
+    """The name of the first one."""
+    for name, text in given.items():
+        setting = BROKER_SETTINGS.get(name) or listener_setting(name)
+        if setting is not None and setting.sensitive and text.strip():
+            return name
+    return None

@@ -1,0 +1,47 @@
+"""Whoever gives a broker a secret that others can read is told (S86, S89)."""
+
+from pathlib import Path
+
+import pytest
+
+from lamina.cli.options.settings import settings_from
+
+SECRET = "hunter2"
+NAME = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+ENTRY = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.touch(mode=0o600)
+    return path
+
+
+def warnings(file: Path | None, *sets: str) -> tuple[str, ...]:
+    told = settings_from(None if file is None else str(file), None, None, sets).warnings
+    assert SECRET not in " ".join(told)
+    return told
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o666])
+def test_a_file_that_others_may_read(file: Path, mode: int) -> None:
+    file.write_text(f"{NAME}={ENTRY}\n")
+    file.chmod(mode)
+    assert warnings(file) == (f"{NAME}: others may read {file}: chmod 600 {file}",)
+
+
+def test_a_file_of_its_owner_alone(file: Path) -> None:
+    file.write_text(f"{NAME}={ENTRY}\n")
+    assert warnings(file) == ()
+
+
+def test_a_file_without_secrets_may_be_read_by_all(file: Path) -> None:
+    file.write_text("num.partitions=3\nssl.keystore.password=\n")
+    file.chmod(0o644)
+    assert warnings(file) == ()
+
+
+def test_a_command_line() -> None:
+    (told,) = warnings(None, f"{NAME}={ENTRY}")
+    assert told == f"{NAME}: everybody on this machine can read a command line: give it in a file, by --config"
