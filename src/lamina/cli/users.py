@@ -43,10 +43,8 @@ def list_users(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> int:
     """Show who can log in by SCRAM, by which mechanisms; nobody can read a password."""
     attempts = Attempts(cluster)
     admin = cluster.admin()
-    if names:
-        found = dict(attempts.answers(admin.describe_user_scram_credentials(list(names)).items()))
-    else:
-        found = cluster.answer(admin.describe_user_scram_credentials())
+    asked: Any = admin.describe_user_scram_credentials(list(names) or None)
+    found = dict(attempts.answers(asked.items())) if names else cluster.answer(asked)
     rows = [
         (user, _mechanism_name(one.mechanism), one.iterations)
         for user in sorted(found)
@@ -132,7 +130,8 @@ def remove(cluster: Cluster, name: str, mechanism: str | None, yes: bool) -> int
 
 
 def _mechanisms_of(cluster: Cluster, name: str) -> list[str]:
-    described = cluster.answer(cluster.admin().describe_user_scram_credentials([name])[name])
+    asked: Any = cluster.admin().describe_user_scram_credentials([name])
+    described = cluster.answer(asked[name])
     return [_mechanism_name(one.mechanism) for one in described.scram_credential_infos]
 
 

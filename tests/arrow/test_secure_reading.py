@@ -1,0 +1,91 @@
+"""Topics of a broker with TLS and logins, read as Arrow: by every protocol, and not by who may not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from lamina.arrow.errors import ReadError
+from lamina.arrow.prefetching import ReadFiles
+from lamina.arrow.topic_reading import read
+from lamina.errors import KafkaError, SaslAuthenticationFailed, SslAuthenticationFailed
+from tests.broker.process import BrokerProcess
+from tests.tls.certificates import Authority
+
+SECURITY = "org.apache.kafka.common.security"
+PASSWORD = "of alice; secret"
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+Start = Callable[..., BrokerProcess]
+
+
+class SecureBroker:
+    """A listener for each protocol; SSL wants a certificate."""
+
+    def __init__(self, start: Start, directory: Path) -> None:
+        self.authority = Authority()
+        self.ca = self.authority.pem(directory / "ca.pem")
+        self._alice = self.authority.issue("alice.example", name="alice").pem(directory / "alice.pem")
+        own = self.authority.issue("127.0.0.1", name="broker").pem(directory / "broker.pem")
+        users = f'{SECURITY}.plain.PlainLoginModule required user_alice="{PASSWORD}";'
+        settings = {
+            "listeners": ",".join(f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS),
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(own),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.ca),
+            "ssl.client.auth": "required",
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": users,
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": users,
+            "listener.name.sasl_ssl.connections.max.reauth.ms": "1500",
+        }
+        self.process = start(*(part for name, value in settings.items() for part in ("--set", f"{name}={value}")))
+
+    def address(self, protocol: str) -> str:
+        return str(self.process.facts["listening"][PROTOCOLS.index(protocol)]["address"])
+
+    def properties(self, protocol: str) -> dict[str, str]:
+        given = {"security.protocol": protocol}
+        if protocol.endswith("SSL"):
+            given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(self.ca)}
+        if protocol == "SSL":
+            given |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(self._alice)}
+        if protocol.startswith("SASL"):
+            entry = f'{SECURITY}.plain.PlainLoginModule required username=alice password="{PASSWORD}";'
+            given |= {"sasl.mechanism": "PLAIN", "sasl.jaas.config": entry}
+        return given
+
+
+@pytest.fixture
+def secure(own_broker: Start, tmp_path: Path) -> SecureBroker:
+    return SecureBroker(own_broker, tmp_path)
+
+
+def values(secure: SecureBroker, protocol: str, files: ReadFiles, **given: str) -> list[bytes]:
+    properties = secure.properties(protocol) | {name.replace("_", "."): text for name, text in given.items()}
+    reader = read("t", ["value"], bootstrap_servers=secure.address(protocol), properties=properties, read_files=files)
+    return [value.as_py() for value in reader.read_all()["value"]]
+
+
+def test_a_topic_is_the_same_by_every_protocol(secure: SecureBroker) -> None:
+    producer = Producer({"bootstrap.servers": secure.address("PLAINTEXT")})
+    written = [b"%d" % number * 1000 for number in range(3000)]
+    for value in written:
+        producer.produce("t", value)
+    assert producer.flush(60) == 0
+    for protocol in PROTOCOLS:
+        for files in (ReadFiles.NEVER, ReadFiles.REQUIRE):
+            assert values(secure, protocol, files) == written, (protocol, files)
+    entry = secure.properties("SASL_SSL")["sasl.jaas.config"].replace(PASSWORD, "guess")
+    with pytest.raises(SaslAuthenticationFailed, match="does not accept this login") as wrong:
+        values(secure, "SASL_SSL", ReadFiles.NEVER, sasl_jaas_config=entry)
+    assert "guess" not in str(wrong.value)
+    strangers = Authority().pem(secure.ca.parent / "strangers.pem")
+    with pytest.raises(SslAuthenticationFailed, match="not signed by a CA that is trusted here"):
+        values(secure, "SASL_SSL", ReadFiles.NEVER, ssl_truststore_location=str(strangers))
+    with pytest.raises(ReadError, match=r"ssl\.truststore\.location = /nowhere: cannot be read"):
+        values(secure, "SASL_SSL", ReadFiles.NEVER, ssl_truststore_location="/nowhere")
+    plainly = {"default.api.timeout.ms": "2000"}
+    with pytest.raises(KafkaError, match=r"set security\.protocol"):
+        read("t", bootstrap_servers=secure.address("SSL"), properties=plainly)
