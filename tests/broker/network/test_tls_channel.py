@@ -127,6 +127,12 @@ def test_pieces_of_every_kind_and_size_keep_their_order(pair: Pair) -> None:
     assert pair.received(len(expected)) == expected
 
 
+def test_an_empty_piece_is_no_end(pair: Pair) -> None:
+    pair.channel.outgoing.append(b"")
+    pair.channel.send()
+    assert not pair.channel.outgoing
+
+
 def test_small_responses_leave_as_one_record(pair: Pair) -> None:
     """Each call of OpenSSL makes a record of its own, and each record costs."""
     written: list[int] = []

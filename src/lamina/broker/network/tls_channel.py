@@ -102,7 +102,7 @@ class TlsChannel:
                 if left <= 0:
                     raise BlockingIOError(*_AGAIN)
                 chunk = self._chunk or self._next_chunk()
-                sent = self._write(chunk)
+                sent = self._write(chunk) if chunk else 0
                 left -= sent
                 if sent < len(chunk):
                     self._chunk = self.outgoing[0] = chunk[sent:]
@@ -118,16 +118,13 @@ class TlsChannel:
     def _next_chunk(self) -> memoryview:
         """Take the next bytes together: each call of OpenSSL makes records of its own."""
         outgoing = self.outgoing
-        first = outgoing[0]
-        if isinstance(first, bytes | bytearray | memoryview) and (len(outgoing) == 1 or len(first) >= _PIECE_BYTES):
-            chunk = memoryview(first)
-            outgoing[0] = chunk
-        else:
-            gathered = bytearray()
+        chunk = memoryview(self._take(_PIECE_BYTES))
+        if outgoing and len(chunk) < _PIECE_BYTES:
+            gathered = bytearray(chunk)
             while outgoing and len(gathered) < _PIECE_BYTES:
                 gathered += self._take(_PIECE_BYTES - len(gathered))
             chunk = memoryview(gathered)
-            outgoing.appendleft(chunk)
+        outgoing.appendleft(chunk)
         self._chunk = chunk
         return chunk
 
