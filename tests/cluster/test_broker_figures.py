@@ -1,10 +1,11 @@
 """What is made of a broker's answer."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lamina.client.admin_listener import AdminListener
+from lamina.client.admin_listener import AdminListener, Token
 from lamina.cluster.broker_figures import BrokerFigures, BrokerWatch
 from lamina.cluster.broker_status import BrokerState, BrokerStatus, Started
 
@@ -43,3 +44,25 @@ def test_a_session_is_lost_only_after_it_was_proven(monkeypatch: pytest.MonkeyPa
 
 def test_a_broker_of_the_version_before_tells_of_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     assert figures(monkeypatch, is_proven=True, was_proven=True).low_log_dirs == ()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_viewers_token_goes_along_where_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
+) -> None:
+    """A broker whose clients log in shows its figures to nobody else."""
+    sent: list[Token | None] = []
+
+    def answer(listener: AdminListener, *_path: str) -> dict[str, Any]:
+        sent.append(listener._token)
+        return {"brokers": []}
+
+    monkeypatch.setattr(AdminListener, "get", answer)
+    if is_there:
+        (tmp_path / "admin.viewer.token").write_text("0123456789abcdef\n")
+    started = Started(1, "127.0.0.1:1", "0", "c", 0)
+    status = BrokerStatus(1, "127.0.0.1:2", BrokerState.RUNNING, 1, started, tmp_path)
+    with BrokerWatch() as watch:
+        watch.look([status])
+    (token,) = sent
+    assert (token is not None and token.text == "0123456789abcdef") == is_there

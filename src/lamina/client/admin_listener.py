@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ADVERTISED = "lamina.admin.advertised.listeners"
 TOKEN_FILE = "admin.token"
+VIEWER_TOKEN_FILE = "admin.viewer.token"
+"""Enough to read."""
 TOKEN_VARIABLE = "LAMINA_ADMIN_TOKEN"
 _DATA_DIR, _LOG_DIRS, _LOG_DIR = "lamina.data.dir", "log.dirs", "log.dir"
 _SECONDS = 30.0

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 
-from lamina.client.admin_listener import AdminListener
+from lamina.client.admin_listener import VIEWER_TOKEN_FILE, AdminListener, Token
 from lamina.client.errors import ClientError
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.cluster.broker_status import BrokerStatus
@@ -82,7 +82,8 @@ class BrokerWatch:
         if status.started is None or status.started.admin_address is None:
             return None
         try:
-            told = AdminListener(status.started.admin_address, seconds=ANSWER_SECONDS).get("v1", "brokers")
+            listener = AdminListener(status.started.admin_address, _viewer_token(status), seconds=ANSWER_SECONDS)
+            told = listener.get("v1", "brokers")
         except ClientError:
             return None
         own = next((row for row in told["brokers"] if row["is_this_broker"]), None)
@@ -103,6 +104,17 @@ class BrokerWatch:
             # A broker of the version before does not tell it.
             tuple(own.get("low_log_dirs") or ()),
         )
+
+
+def _viewer_token(status: BrokerStatus) -> Token | None:
+    """The broker may want it for reading."""
+    if status.data_directory is None:
+        return None
+    file = status.data_directory / VIEWER_TOKEN_FILE
+    try:
+        return Token(file.read_text(encoding="ascii", errors="replace").strip(), str(file))
+    except OSError:
+        return None
 
 
 def rates_between(before: BrokerFigures | None, now: BrokerFigures | None) -> Rates | None:

@@ -44,6 +44,8 @@ class BrokerStatus:
     pid: int | None = None
     started: Started | None = None
     """``None`` until clients can connect."""
+    data_directory: Path | None = None
+    """Where it keeps what it knows, its tokens too."""
 
 
 @dataclass(frozen=True, slots=True)

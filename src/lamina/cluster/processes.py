@@ -48,7 +48,7 @@ class Processes:
             return BrokerStatus(broker_id, address, BrokerState.STOPPED if place.is_stopped else by_itself)
         started = read_started(self._layout.started(name), pid)
         state = BrokerState.STARTING if started is None else BrokerState.RUNNING
-        return BrokerStatus(broker_id, address, state, pid, started)
+        return BrokerStatus(broker_id, address, state, pid, started, self._layout.data(name))
 
     # Starting
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lamina.cli.doctor.finding import Finding, fine, problem, warning
+from lamina.cli.options.admin import token_from
 from lamina.client.admin_listener import AdminListener, find_admin_listener
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
@@ -121,7 +122,7 @@ def check_members(cluster: Cluster) -> Iterator[Finding]:
 
 def _member(cluster: Cluster, broker_id: int) -> MemberFacts:
     try:
-        return ask_member(broker_id, find_admin_listener(cluster, str(broker_id), None, _SECONDS))
+        return ask_member(broker_id, find_admin_listener(cluster, str(broker_id), token_from(None), _SECONDS))
     except ClientError as error:
         return MemberFacts(broker_id, str(error))
 

@@ -46,12 +46,14 @@ def lazy_admin_options(command: Callable[..., int]) -> Callable[..., int]:
     """The same for a command that may not need the listener: it is given ``find_listener``."""
 
     def with_finder(*args: Any, cluster: Cluster, broker_id: str | None, token_file: str | None, **rest: Any) -> int:
-        return command(*args, find_listener=lambda: find_admin_listener(cluster, broker_id, _token(token_file)), **rest)
+        return command(
+            *args, find_listener=lambda: find_admin_listener(cluster, broker_id, token_from(token_file)), **rest
+        )
 
     return cluster_options(with_parameters(command, with_finder, *_OPTIONS))
 
 
-def _token(file: str | None) -> Token | None:
+def token_from(file: str | None) -> Token | None:
     """From the file that is named, else from the environment, else from where `lamina serve` keeps it by default."""
     if file is None:
         if TOKEN_VARIABLE in os.environ:
