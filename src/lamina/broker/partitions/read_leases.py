@@ -187,6 +187,10 @@ class ReadLeases:
 
     # Holding and giving back
 
+    def topic_of(self, lease_id: UUID | None) -> str:
+        """Raises RESOURCE_NOT_FOUND for one that has ended."""
+        return self._find(lease_id).topic
+
     def renew(self, lease_id: UUID | None) -> None:
         """Raises RESOURCE_NOT_FOUND for one that has ended."""
         self._find(lease_id).due_ms = self._clocks.monotonic_ms() + LEASE_MS

@@ -271,7 +271,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
         lend_segments.API,
         lambda p: partial(lend_segments.handle, p.partitions, p.read_leases, p.metadata.node_id),
     ),
-    (keep_lease.API, lambda p: partial(keep_lease.handle, p.read_leases)),
+    (keep_lease.API, lambda p: partial(keep_lease.handle, p.read_leases, p.authorizer)),
     (
         describe_user_scram_credentials.API,
         lambda p: partial(describe_user_scram_credentials.handle, p.metadata),

@@ -156,6 +156,17 @@ def test_a_follower_needs_a_cluster_action_s80(world: World) -> None:
     assert partitions_of(fetch(world, replica_id=2, topics=[of_topic("t")])) != {"t": 29}
 
 
+def test_a_lease_ends_when_its_reader_may_not_read_any_more(world: World) -> None:
+    produce(world, "t", user=ROOT)
+    world.allow((READ, TOPIC, "t"))
+    lent = world.ask(10_001, 0, topic="t", end_offset=1, current_leader_epoch=-1)
+    assert (lent.error_code, bool(lent.lease_id)) == (0, True), lent.error_message
+    assert world.ask(10_002, 0, lease_id=lent.lease_id).error_code == 0
+    world.forget()
+    assert world.ask(10_002, 0, lease_id=lent.lease_id).error_code == 29
+    assert len(world.broker.parts.read_leases) == 0
+
+
 # Topics
 
 

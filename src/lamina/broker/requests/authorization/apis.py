@@ -1,8 +1,8 @@
 """What each API checks before its handler, in Kafka's order and with Kafka's answers (S58).
 
 Produce, Fetch, Metadata, DescribeTopicPartitions, CreateTopics and DescribeConfigs answer in bytes or look at topics
-one by one, so their handlers ask the authorizer themselves. ApiVersions, DescribeCluster and KeepLease refuse nobody: a
-lease was given to somebody who may read. Must not know what any handler does.
+one by one, and KeepLease knows leases, so their handlers ask the authorizer themselves. ApiVersions and DescribeCluster
+refuse nobody. Must not know what any handler does.
 """
 
 from typing import Any
@@ -136,9 +136,10 @@ ASKING_THEMSELVES = frozenset(
         api_keys.DESCRIBE_TOPIC_PARTITIONS,
         api_keys.CREATE_TOPICS,
         api_keys.DESCRIBE_CONFIGS,
+        api_keys.KEEP_LEASE,
     }
 )
-OPEN = frozenset({api_keys.API_VERSIONS, api_keys.KEEP_LEASE, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE})
+OPEN = frozenset({api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE})
 """Whoever has a connection may ask these."""
 
 
