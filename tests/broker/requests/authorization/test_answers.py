@@ -159,7 +159,14 @@ def test_a_follower_needs_a_cluster_action_s80(world: World) -> None:
 def test_a_lease_ends_when_its_reader_may_not_read_any_more(world: World) -> None:
     produce(world, "t", user=ROOT)
     world.allow((READ, TOPIC, "t"))
-    lent = world.ask(10_001, 0, topic="t", end_offset=1, current_leader_epoch=-1)
+    partition = world.broker.parts.partitions.get("t", 0)
+    here: dict[str, Any] = {
+        "topic": "t",
+        "end_offset": 1,
+        "current_leader_epoch": -1,
+        "boot_id": partition.log.disk.boot_id(),
+    }
+    lent = world.ask(10_001, 0, **here)
     assert (lent.error_code, bool(lent.lease_id)) == (0, True), lent.error_message
     assert world.ask(10_002, 0, lease_id=lent.lease_id).error_code == 0
     world.forget()
