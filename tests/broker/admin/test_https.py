@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import closing
@@ -76,6 +77,39 @@ def test_another_certificate_is_shown_to_those_who_come_later(broker: TlsBroker)
     metadata = broker.parts.metadata
     broker.run(metadata.key_material.refresh(metadata.settings))
     assert shown() == new.certificate
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_who_is_trusted_no_more_resumes_no_session(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    own = {
+        "lamina.admin.listeners": "https://127.0.0.1:0",
+        "lamina.admin.authentication": "none",
+        "listener.name.admin.ssl.client.auth": "required",
+    }
+    stranger = Authority()
+    running = TlsBroker(tmp_path / "broker", AUTHORITY, OWN, **own).start()
+    context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    context.maximum_version = version
+    AUTHORITY.issue(name="alice").cert.configure_cert(context)
+
+    def ask(session: ssl.SSLSession | None = None) -> ssl.SSLSession | None:
+        plain = socket.create_connection(("127.0.0.1", secured(running).port), timeout=30)
+        with context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as client:
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            if not client.recv(1):
+                raise ConnectionResetError
+            return client.session
+
+    try:
+        session = ask(ask())
+        running.trust_store.write_text(stranger.certificates)
+        metadata = running.parts.metadata
+        running.run(metadata.key_material.refresh(metadata.settings))
+        for resumed in (session, None):
+            with pytest.raises(OSError):  # noqa: PT011
+                ask(resumed)
+    finally:
+        running.stop()
 
 
 def test_the_tools_find_it_and_trust_whom_their_properties_name(broker: TlsBroker, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ one. Must not know the loop.
 
 import socket
 import ssl
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lamina.broker.requests.request import ANONYMOUS
@@ -22,21 +23,22 @@ class ListenerTls:
         self.name = name
         self._names_principals = names_principals
         self.identity = identity
+        self._when_taken: list[Callable[[], None]] = []
         self._rules = parse_rules(identity.settings.principal_mapping_rules)
 
     def wrap(self, accepted: socket.socket) -> ssl.SSLSocket:
         """The socket with TLS, its handshake to be done; the given one is spent."""
         return self.identity.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
 
-    def following_context(self) -> ssl.SSLContext:
-        """For who keeps one context for ever: each handshake is made with what holds then."""
-        context = self.identity.context
+    def take(self, identity: "ServerIdentity") -> None:
+        """Handshakes that begin from now on have it."""
+        self.identity = identity
+        for told in self._when_taken:
+            told()
 
-        def follow(shaking: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
-            shaking.context = self.identity.context
-
-        context.sni_callback = follow
-        return context
+    def when_taken(self, told: Callable[[], None]) -> None:
+        """For who gave a context away: it is another one from then on."""
+        self._when_taken.append(told)
 
     def principal_of(self, connected: ssl.SSLSocket | ssl.SSLObject) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""

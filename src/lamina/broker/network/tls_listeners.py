@@ -100,7 +100,7 @@ class TlsListeners:
 
     def take(self, listener_name: str, identity: "ServerIdentity") -> None:
         """Handshakes that begin from now on have it."""
-        self._by_name[listener_name].identity = identity
+        self._by_name[listener_name].take(identity)
         self._warned_days.pop(listener_name, None)
         self.reloads += 1
         logger.info("listener %s shows another certificate now, of %s", listener_name, identity.facts.name)
