@@ -238,8 +238,8 @@ def binds_waiters_to_nothing() -> Iterator[None]:
     def resign(self: Partition) -> None:
         self.leader = self.follower = None
         self._uncommitted.clear()
-        for parked in (*self._parked, *self._parked_replicas):
-            parked.stop_waiting()
+        self._readers.stop_waiting()
+        self._followers.stop_waiting()
 
     right = Partition._follow_high_watermark
 
