@@ -330,9 +330,7 @@ def test_a_topic_can_be_deleted_whose_moved_log_cannot_be_flushed(
     assert two.broker.parts.moves.under_way == 0
 
 
-def test_a_broker_stops_whose_moved_log_cannot_be_flushed(
-    two: TwoDirectories, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broker_stops_whose_moved_log_cannot_be_flushed(two: TwoDirectories, monkeypatch: pytest.MonkeyPatch) -> None:
     move_without_flush(two, monkeypatch)
     before, place = two.values(), two.here.path
     two.broker.restart()
