@@ -21,6 +21,7 @@ from unittest import mock
 
 from lamina.broker.metadata import controller_election
 from lamina.broker.metadata.controller import Controller
+from lamina.broker.metadata.member import Member
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.leader import InSyncProposal, Leader
 from lamina.broker.partitions.partition import Partition
@@ -298,6 +299,11 @@ def finalizes_too_early() -> AbstractContextManager[Any]:
     return mock.patch.object(features, "_levels", return_value=range(100))
 
 
+def keeps_lease_without_registration() -> AbstractContextManager[Any]:
+    """Taken for dead, it registers again in the same session."""
+    return mock.patch.object(Member, "_end_lease", does_nothing)
+
+
 class Bug(NamedTuple):
     plant: Callable[[], AbstractContextManager[Any]]
     seed: int
@@ -325,6 +331,7 @@ PLANTED = {
     "R11: the high watermark moves below the minimum": Bug(commits_below_minimum, 0),
     "own: a broker takes the roles of its former life": Bug(takes_roles_of_former_life, 72),
     "own: a replaced controller writes": Bug(writes_after_tenure, 6),
+    "own: a lease outlives its registration": Bug(keeps_lease_without_registration, 13),
     "own: a broker of an older version is taken in": Bug(takes_older_brokers_in, 4),
     "own: a level is finalized that a broker lacks": Bug(finalizes_too_early, 0),
 }
