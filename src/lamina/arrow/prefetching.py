@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from lamina.arrow.cluster import describe_topics
+from lamina.arrow.cluster import describe_known
 from lamina.arrow.losses import Loss, fail, warn
 from lamina.arrow.properties import ClientProperties
 from lamina.errors import (
@@ -121,7 +121,7 @@ async def fetch_range(
     loop = asyncio.get_running_loop()
     at, is_local, heard_at = asked.start, False, loop.time()
     try:
-        await _check_topic_id(cluster, asked)
+        await _check_topic_id(cluster, properties, asked)
         while at < asked.end or asked.goes_on:
             wait_ms = properties.fetch_max_wait_ms if at < asked.end else 0
             try:
@@ -136,7 +136,7 @@ async def fetch_range(
                     topic_id=asked.topic_id,
                 )
             except OffsetOutOfRange:
-                await _check_topic_id(cluster, asked)
+                await _check_topic_id(cluster, properties, asked)
                 found = await _after_loss(cluster, asked, at)
                 if found is None:
                     return
@@ -182,10 +182,11 @@ def _lost(asked: RangeToFetch, reason: str, start: int, end: int | None = None) 
         fail(loss, "; records may have been deleted by retention, or the topic was deleted")
 
 
-async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
+async def _check_topic_id(cluster: ClusterClient, properties: ClientProperties, asked: RangeToFetch) -> None:
     if asked.topic_id is None:
         return
-    topic = (await describe_topics(cluster, [asked.topic])).get(asked.topic)
+    known = {(asked.topic, asked.partition): asked.topic_id}
+    topic = (await describe_known(cluster, [asked.topic], known, properties.limits)).get(asked.topic)
     if topic is None:
         raise UnknownTopicOrPartition(f"topic {asked.topic} does not exist")
     if topic.topic_id != asked.topic_id:
