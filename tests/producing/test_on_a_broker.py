@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -328,6 +329,30 @@ def test_a_driver_that_was_fenced_is_told_so(broker: BrokerProcess, topic: str) 
         with pytest.raises(WriteError, match="another driver has taken over"):
             await old.write(state)
         await new.write(state)
+
+    run(broker.address, scenario)
+
+
+def test_a_driver_is_fenced_also_by_one_whose_producer_id_is_another(broker: BrokerProcess, topic: str) -> None:
+    """As after 32,766 batches, when a coordinator gives a new id: the log knows epochs of one id alone."""
+
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", bumps=True)
+        await query.commit(0, await query.write(0))
+        state = await query.ledger().read()
+        assert state is not None
+        old = query.ledger()
+        await old.fence()
+        for prefix in ("another", "another", "yet-another"):
+            new = QueryLedger(cluster, query.transactions, query.query, prefix, DECISIONS, TIMEOUT_MS, lambda: NOW_MS)
+            await new.fence()
+            newest = replace(state, batch=state.batch + 1)
+            await new.write(newest)
+            with pytest.raises(WriteError, match="another driver has taken over"):
+                await old.write(state)
+            assert await new.read() == newest
+            old = new
 
     run(broker.address, scenario)
 

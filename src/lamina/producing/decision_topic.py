@@ -3,7 +3,11 @@
 Owns the topic's settings and how a state is found and added. It has one partition, so that nothing can move a query to
 another; a state is near its end as long as the query lives, so it is looked for from the end backwards. Whoever writes
 has a producer whose epoch was raised before it read: whoever had it earlier cannot write any more, once the new one has
-written something (`take_over`). And it is where a producer in one epoch is given to one of several that want it: a
+written something (`take_over`). A log compares epochs of one producer id alone, and a coordinator gives a new id when
+the epochs of one are used up, every 32,766 batches, or when it has forgotten the id: so the one before is used up in
+the log, too (`shut_out`). Both hold for as long as the brokers keep an idle producer in mind, a day unless
+``producer.id.expiration.ms`` says otherwise: a driver that was stopped for longer than that between its reading and
+its writing is refused only if its id is still in use. And it is where a producer in one epoch is given to one of several that want it: a
 partition takes the first batch of an epoch once, and tells all who send one after where that one is (`claim`).
 Must not know what a state means.
 """
@@ -56,6 +60,8 @@ _EMPTY_FETCHES: Final = 60
 _RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _PARTITION: Final = 0
 _DRIVER_SUFFIX: Final = "/driver"
+_LAST_EPOCH: Final = 2**15 - 1
+"""Coordinators do not give it to anybody."""
 _CLAIM_PREFIX: Final = "claim/"
 """No query's name has a slash in it."""
 
@@ -180,7 +186,18 @@ class DecisionTopic:
     async def take_over(self, query: str, driver: Producer, now_ms: int) -> None:
         """From now on nobody writes states of this query with an earlier epoch."""
         with suppress(DuplicateSequence):  # It was appended by a request whose answer was lost.
-            await self._append(query + _DRIVER_SUFFIX, b"%d" % driver.epoch, driver, 0, now_ms)
+            await self._append(query + _DRIVER_SUFFIX, b"%d %d" % driver, driver, 0, now_ms)
+
+    async def last_driver_id(self, query: str) -> int | None:
+        """The producer id of the driver that took over last, where it is known."""
+        told = (await self.find(query + _DRIVER_SUFFIX) or b"").split()
+        return int(told[0]) if len(told) == 2 else None
+
+    async def shut_out(self, query: str, producer_id: int, now_ms: int) -> None:
+        """From now on nobody writes anything with this producer id, whose coordinator has given another one for it."""
+        last = Producer(producer_id, _LAST_EPOCH)
+        with suppress(DuplicateSequence):  # Somebody else has done so.
+            await self._append(query + _DRIVER_SUFFIX, b"%d %d" % last, last, 0, now_ms)
 
     async def put(self, query: str, state: bytes, driver: Producer, sequence: int, now_ms: int) -> None:
         with suppress(DuplicateSequence):

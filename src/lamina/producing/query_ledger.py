@@ -53,7 +53,11 @@ class QueryLedger:
             await self._topic.warn_if_less_durable(written)
 
     async def fence(self) -> None:
+        # Read before: what is told then is the id of an earlier driver, or our own, and never of a later one.
+        earlier_id = await self._topic.last_driver_id(self._query)
         self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self.timeout_ms)
+        if earlier_id is not None and earlier_id != self._driver.id:
+            await self._topic.shut_out(self._query, earlier_id, self.now_ms())
         await self._topic.take_over(self._query, self._driver, self.now_ms())
         self._sequence = 1
 
