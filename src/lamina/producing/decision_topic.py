@@ -43,11 +43,15 @@ _CREATE_TIMEOUT_MS: Final = 30_000
 _DESCRIBE_VERSIONS: Final = range(1, 5)
 _TOPIC: Final = 2
 _POLICY: Final = "cleanup.policy"
+_MOST_BYTES: Final = "max.message.bytes"
+_LEAST_LIMIT_BYTES: Final = 1_000_000
+"""The default of ``max.message.bytes`` is a little more; nobody is asked about less."""
 _CONFIGS: Final = {
     _POLICY: "compact",
     "segment.bytes": str(8 * 1024 * 1024),
     "segment.ms": str(60 * 60 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
+    _MOST_BYTES: str(32 * 1024 * 1024),
 }
 _REPLICAS: Final = 3
 """Where there are as many brokers. Their default is made for no topic in particular, and is 1 in Kafka."""
@@ -103,7 +107,27 @@ class DecisionTopic:
 
         Somebody else may have made the topic, or a broker by itself, because it was asked for.
         """
-        asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [_POLICY]}
+        policy = await self._config(_POLICY)
+        if policy not in (None, _CONFIGS[_POLICY]):
+            raise WriteError(
+                f"topic {self.name} forgets decisions, because its {_POLICY} is {policy}: set it to "
+                f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
+            )
+
+    async def refuse_more_than_fits(self, size_bytes: int, what: str) -> None:
+        """Raises `WriteError` where it is seen that a record of that size would be refused. ``what`` is its content."""
+        if size_bytes <= _LEAST_LIMIT_BYTES:
+            return
+        limit = await self._config(_MOST_BYTES)
+        if limit is not None and size_bytes > int(limit):
+            raise WriteError(
+                f"topic {self.name} may not hold a decision on {what}, because its {_MOST_BYTES} is {limit}: set it to "
+                f"{size_bytes} or more, or write in fewer tasks (coalesce)"
+            )
+
+    async def _config(self, name: str) -> str | None:
+        """Of this topic; ``None`` where it may not be seen."""
+        asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [name]}
         call = MessageCall(
             DESCRIBE_CONFIGS,
             _DESCRIBE_VERSIONS,
@@ -112,12 +136,7 @@ class DecisionTopic:
             include_documentation=False,
         )
         (told,) = (await self._cluster.request(AnyBroker(), call)).results
-        policies = [one.value for one in told.configs if one.name == _POLICY]
-        if any(policy != _CONFIGS[_POLICY] for policy in policies):
-            raise WriteError(
-                f"topic {self.name} forgets decisions, because its {_POLICY} is {policies[0]}: set it to "
-                f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
-            )
+        return next((one.value for one in told.configs if one.name == name), None)
 
     async def warn_if_less_durable(self, topic: str) -> None:
         """Than the rows of a topic: where decisions are lost, batches are written again."""
