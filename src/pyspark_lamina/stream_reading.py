@@ -8,9 +8,9 @@ The engine gives the end of a batch as the start of the next one once the batch 
 ``commitGroup`` is told, also of the last batch before the query idles or, with Trigger.AvailableNow, ends. The engine's
 own ``commit`` comes one batch later, and for the last one not at all.
 
-Of a first batch, which may be empty, the checkpoint has the end alone, and the engine asks where it began: when it looks
-for one, once more when it has found one, and again wherever the batch is done again. So that end says it, and what it
-says goes before any other answer.
+Of a first batch, which may be empty, the checkpoint has the end alone, and the engine asks where it began: when it
+looks for one, once more when it has found one, and again wherever the batch is done again. So that end says it, and
+what it says goes before any other answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -7,9 +7,9 @@ written something (`take_over`). A log compares epochs of one producer id alone,
 the epochs of one are used up, every 32,766 batches, or when it has forgotten the id: so the one before is used up in
 the log, too (`shut_out`). Both hold for as long as the brokers keep an idle producer in mind, a day unless
 ``producer.id.expiration.ms`` says otherwise: a driver that was stopped for longer than that between its reading and
-its writing is refused only if its id is still in use. And it is where a producer in one epoch is given to one of several that want it: a
-partition takes the first batch of an epoch once, and tells all who send one after where that one is (`claim`).
-Must not know what a state means.
+its writing is refused only if its id is still in use. And it is where a producer in one epoch is given to one of
+several that want it: a partition takes the first batch of an epoch once, and tells all who send one after where that
+one is (`claim`). Must not know what a state means.
 """
 
 import logging

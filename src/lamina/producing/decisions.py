@@ -7,9 +7,10 @@ one of them cannot be. The next batch is decided after that. Pure: every driver 
 draws the same conclusions from it.
 
 Transactional ids are used again without being asked for again: only the driver raises their epochs, after the batch in
-which they were used, and hands them to the tasks of the next one. One that no batch has used for a while is let go. So a task that is late cannot end, by asking, a
+which they were used, and hands them to the tasks of the next one. So a task that is late cannot end, by asking, a
 transaction that is not its own. Two attempts may find the same id in the state, where Spark runs a stage again or
-another run of the query is still alive: whoever claims it first has it, and the other one takes a new id.
+another run of the query is still alive: whoever claims it first has it, and the other one takes a new id. An id that no
+batch has used for a while is let go.
 """
 
 import json
