@@ -135,7 +135,7 @@ class StreamProgress:
     def _find_latest(
         self, topics: Mapping[str, Topic], reached: Offsets, known_ids: TopicIds
     ) -> dict[TopicPartition, int]:
-        latest = self._ends(topics)
+        latest = self._ends(topics, reached)
         made_again = _made_again(topics, known_ids)
         for loss in losses_since(reached, latest, made_again):
             self._tell(loss)
@@ -150,12 +150,15 @@ class StreamProgress:
         self.topic_ids = {**known_ids, **_ids_of(topics)}
         return latest
 
-    def _ends(self, topics: Mapping[str, Topic]) -> dict[TopicPartition, int]:
+    def _ends(self, topics: Mapping[str, Topic], reached: Offsets) -> dict[TopicPartition, int]:
         partitions = self._options.selection.select(topics.values())
         if self._pinned is None:
             return self._lookup.ends(partitions)
-        if made_again := _made_again(topics, self._pinned_ids):
-            self._pinned |= self._lookup.ends(where for where in partitions if where[0] in made_again)
+        # Topics made again since, and those that a broker did not know which lagged behind.
+        made_again = _made_again(topics, self._pinned_ids)
+        late = [one for one in partitions if one[0] in made_again or (one in reached and one not in self._pinned)]
+        if late:
+            self._pinned |= self._lookup.ends(late)
             self._pinned_ids = {**self._pinned_ids, **_ids_of(topics)}
         return {where: offset for where, offset in self._pinned.items() if _is_in(where, topics)}
 

@@ -387,6 +387,19 @@ def test_a_broker_that_lags_behind_makes_a_query_forget_nothing(
     assert caplog.messages == []
 
 
+def test_a_broker_that_lags_behind_is_asked_for_the_end_of_trigger_available_now(
+    broker: BrokerProcess, topic: str
+) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+    with stream(broker, subscribe=topic) as running:
+        with lagging([lambda _: {}]):
+            running.progress.pin()
+        assert running.batches({(topic, 0): 3}) == [{(topic, 0): 5}]
+        produce(broker.address, topic, numbered(5))
+        assert running.batches({(topic, 0): 5}) == []
+
+
 def test_a_topic_that_is_back_goes_on_where_it_was(broker: BrokerProcess, topic: str) -> None:
     create(broker.address, topic)
     produce(broker.address, topic, numbered(5))
