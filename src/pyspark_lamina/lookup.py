@@ -9,8 +9,18 @@ from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
+from uuid import UUID
 
-from lamina.arrow.cluster import Position, Topic, describe_topics, find_ends, find_offsets, find_starts
+from lamina.arrow.cluster import (
+    KnownIds,
+    Position,
+    Topic,
+    contradictions,
+    describe_known,
+    find_ends,
+    find_offsets,
+    find_starts,
+)
 from lamina.arrow.connecting import open_cluster
 from lamina.arrow.counting import Allowance, Reached, reach
 from lamina.arrow.cutting import Bounds, OffsetRange
@@ -28,6 +38,8 @@ from pyspark_lamina.trigger_limits import limit_content
 
 T = TypeVar("T")
 
+NOTHING_KNOWN: KnownIds = {}
+
 _COUNTED_AT_ONCE = 4
 _COUNTED_BYTES = 1024 * 1024
 """Of a response whose batches are only looked at."""
@@ -41,6 +53,8 @@ class Lookup:
         self._clocks = clocks
         self._topics: dict[str, Topic] = {}
         self._topics_until_ms = clocks.monotonic_ms()
+        self._believed: set[tuple[TopicPartition, UUID | None]] = set()
+        """What is not as it was known to be, though it was asked for again."""
         self._loop = LoopThread().__enter__()
         self._cluster: ClusterClient = self._loop.run(self._open())
 
@@ -54,12 +68,20 @@ class Lookup:
         self._run(self._cluster.__aexit__(None, None, None))
         self._loop.close()
 
-    def topics(self) -> dict[str, Topic]:
-        """Of those that the query names; all where it has a pattern."""
+    def topics(self, known: KnownIds = NOTHING_KNOWN) -> dict[str, Topic]:
+        """Of those that the query names; all where it has a pattern. What contradicts what is known is asked again."""
         now_ms = self._clocks.monotonic_ms()
         if now_ms >= self._topics_until_ms:
-            self._topics = self._run(describe_topics(self._cluster, self._options.selection.names))
+            doubted = {where: topic_id for where, topic_id in known.items() if (where, topic_id) not in self._believed}
+            selection, limits = self._options.selection, self._options.client.limits
+            self._topics = self._run(describe_known(self._cluster, selection.names, doubted, limits))
+            self._believed = set(contradictions(self._topics, known).items())
             self._topics_until_ms = now_ms + self._options.metadata_ttl_ms
+        return self._topics
+
+    @property
+    def topics_told(self) -> Mapping[str, Topic]:
+        """What `topics` gave last."""
         return self._topics
 
     def offsets(self, positions: Mapping[TopicPartition, Position]) -> dict[TopicPartition, int]:

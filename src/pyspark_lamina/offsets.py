@@ -1,9 +1,10 @@
 """Offsets of partitions, and their JSON: ``{"orders": {"0": 23, "1": 40}}``, as Spark's own Kafka source writes them.
 
 Ids of topics stand beside them, each as a topic without a partition, ``{"orders@3r2bQ…": {}}``: whoever reads offsets
-alone, as Spark's own source does, finds nothing there, and no topic has such a name. Owns both directions, and that
-equal offsets are equal JSON: topics in the order of their names, partitions of their numbers. Pure. Must not know what
-the offsets are for.
+alone, as Spark's own source does, finds nothing there, and no topic has such a name. In the same way the end of a
+query's first batch says where that began, ``{"orders from 0:20,1:40": {}}``: the engine's checkpoint does not, and
+asks again wherever it does the batch again. Owns both directions, and that equal offsets are equal JSON: topics in the
+order of their names, partitions of their numbers. Pure. Must not know what the offsets are for.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -21,9 +22,11 @@ TopicIds = Mapping[str, UUID | None]
 NO_IDS: TopicIds = {}
 
 _ID_MARK = "@"
+_START_MARK = " from "
 
 
-def to_json(offsets: Offsets, topic_ids: TopicIds = NO_IDS) -> OffsetsJson:
+def to_json(offsets: Offsets, topic_ids: TopicIds = NO_IDS, starts: Offsets | None = None) -> OffsetsJson:
+    """``starts`` are those of a batch that ends there."""
     told: OffsetsJson = {}
     for (topic, partition), offset in sorted(offsets.items()):
         told.setdefault(topic, {})[str(partition)] = offset
@@ -31,7 +34,23 @@ def to_json(offsets: Offsets, topic_ids: TopicIds = NO_IDS) -> OffsetsJson:
         topic_id = topic_ids.get(topic)
         if topic_id is not None:
             told[f"{topic}{_ID_MARK}{urlsafe_b64encode(topic_id.bytes).decode().rstrip('=')}"] = {}
+    by_topic: dict[str, list[str]] = {}
+    for (topic, partition), offset in sorted((starts or {}).items()):
+        by_topic.setdefault(topic, []).append(f"{partition}:{offset}")
+    for topic, at in by_topic.items():
+        told[f"{topic}{_START_MARK}{','.join(at)}"] = {}
     return told
+
+
+def starts_in(given: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    """Where the batch began that ends there, if that is told: it is of a query's first one."""
+    found = {}
+    for key in given:
+        topic, mark, text = key.partition(_START_MARK)
+        for one in text.split(",") if mark else ():
+            partition, _, offset = one.partition(":")
+            found[topic, int(partition)] = int(offset)
+    return found
 
 
 def topic_ids_in(given: Mapping[str, Any]) -> dict[str, UUID]:

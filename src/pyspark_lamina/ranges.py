@@ -41,8 +41,8 @@ def as_tasks(
             RangeToFetch(
                 *where,
                 *one,
-                # Who tolerates loss goes on with another topic of the same name.
-                topic_id=topics[where[0]].topic_id if strict else None,
+                # Who tolerates loss goes on with another topic of the same name; a stream does in its next batch.
+                topic_id=topics[where[0]].topic_id if strict or is_stream else None,
                 tolerates_loss=not strict,
                 poll_timeout_ms=options.poll_timeout_ms,
                 read_files=options.read_files,

@@ -1,15 +1,16 @@
 """How far a stream goes next: from the offsets that it has reached to those of its next micro-batch.
 
-Owns what a stream remembers while it runs: the topics' ids, who was first when a limit was shared, when the last batch
-began, and, for Trigger.AvailableNow, where the end is. What it has reached, and of which topics by their ids, is the
-checkpoint's to remember, and an argument; where that tells no ids, those that were seen since the start have to do.
-Must not know Spark.
+Owns what a stream remembers while it runs: where it began, the topics' ids, who was first when a limit was shared, when
+the last batch began, and, for Trigger.AvailableNow, where the end is. What it has reached, and of which topics by their
+ids, is the checkpoint's to remember, and an argument; where that tells no ids, those that were seen since the start
+have to do. A topic that cannot be found keeps its position for as long as its id is known: if it is there again, it
+goes on, and if another one is, that is told by its id. Must not know Spark.
 """
 
 from collections.abc import Mapping
 from uuid import UUID
 
-from lamina.arrow.cluster import Topic
+from lamina.arrow.cluster import KnownIds, Topic
 from lamina.arrow.counting import Allowance
 from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.errors import ReadError
@@ -44,39 +45,73 @@ class StreamProgress:
         """How far partitions had been read in an earlier life, where that loss is tolerated."""
         self._told: set[Loss] = set()
         """Which losses have been told since the last batch ended: the engine asks again and again."""
+        self._initial: dict[TopicPartition, int] | None = None
         self._pinned: dict[TopicPartition, int] | None = None
-        self._reached: Offsets | None = None
+        self._pinned_ids: TopicIds = NO_IDS
+        self._reached: tuple[Offsets, TopicIds] | None = None
+        self._absent: set[str] = set()
+        """Partitions that cannot be found, and whose position is kept."""
         self._turn = 0
         self._idle_since_ms: int | None = None
         self._last_batch_ms: int | None = None
         self.latest: Offsets = {}
         """As far as the partitions reach, as it was seen last."""
+        self.starts: Offsets = {}
+        """Where the batch begins that was planned last."""
+        self.is_idle = True
+        """Whether `next` found nothing to read yet."""
 
     def initial(self) -> dict[TopicPartition, int]:
+        """Found once: the engine asks again and again until a first batch has ended, and ``latest`` moves on."""
+        if self._initial is None:
+            self._initial = self._find_initial()
+            if self._pinned is not None:
+                self._pinned |= {
+                    where: max(offset, self._pinned.get(where, offset)) for where, offset in self._initial.items()
+                }
+        return self._initial
+
+    def _find_initial(self) -> dict[TopicPartition, int]:
         topics = self._lookup.topics()
         if missing := self._options.selection.missing(topics):
             raise ReadError(f"there is no {missing[0]}")
         partitions = self._options.selection.select(topics.values())
-        self._take_ids(topics)
+        self.topic_ids |= _ids_of(topics)
         positions = self._options.start.positions(partitions)
         log_starts = self._lookup.starts(partitions)
         offsets = self._lookup.offsets(positions)
         log_ends = self._lookup.high_watermarks(partitions)
         return initial_offsets(offsets, log_starts, log_ends, self._tell)
 
+    @property
+    def begun_at(self) -> Offsets | None:
+        """``None`` where nobody has asked, because a checkpoint goes before it."""
+        return self._initial
+
     def pin(self) -> None:
-        """From now on there is nothing beyond what is there now."""
-        self._pinned = self._lookup.ends(self._options.selection.select(self._lookup.topics().values()))
+        """From now on there is nothing beyond what is there now, or beyond where a new stream begins."""
+        topics = self._lookup.topics()
+        self._pinned = self._lookup.ends(self._options.selection.select(topics.values()))
+        self._pinned_ids = _ids_of(topics)
 
     def next(self, reached: Offsets, reached_ids: TopicIds = NO_IDS, *, is_limited: bool) -> dict[TopicPartition, int]:
         """What was reached, where there is nothing to read yet."""
-        self._take_note(reached)
         self._rest()
-        self.latest = self._find_latest(reached, reached_ids)
+        known_ids = {**self.topic_ids, **reached_ids}
+        topics = self._lookup.topics(self._known(reached, known_ids))
+        self._take_note(reached, reached_ids, topics)
+        self.latest = self._find_latest(topics, reached, known_ids)
         starts = self._starts(reached, self.latest)
-        end = self._limit(reached, starts) if is_limited else dict(self.latest)
+        kept = {where: offset for where, offset in reached.items() if name_of(where) in self._absent}
+        self.starts = {**starts, **kept}
+        limits = self._options.trigger
+        if is_limited and self._waits_for_more(starts, limits.min_offsets, limits.max_delay_ms):
+            end, self.is_idle = dict(reached), True
+        else:
+            end = {**(self._limit(starts) if is_limited else self.latest), **kept}
+            self.is_idle = end == reached and not self._begun_anew
         now_ms = self._clocks.monotonic_ms()
-        if end == reached:
+        if self.is_idle:
             self._idle_since_ms = now_ms
         else:
             self._idle_since_ms, self._last_batch_ms = None, now_ms
@@ -86,7 +121,7 @@ class StreamProgress:
         self, reached: Offsets, end: Offsets, reached_ids: TopicIds = NO_IDS, end_ids: TopicIds = NO_IDS
     ) -> dict[TopicPartition, OffsetRange]:
         """Of a batch that begins now, or is done again after a failure."""
-        topics = self._lookup.topics()
+        topics = self._lookup.topics(self._known(end, end_ids))
         there = {where: offset for where, offset in end.items() if _is_in(where, topics)}
         made_again = _made_again(topics, end_ids)
         for loss in losses_since({**dict.fromkeys(end, 0), **reached}, there, made_again):
@@ -97,22 +132,38 @@ class StreamProgress:
         self._begun_anew.update((where, offset) for where, offset in reached.items() if where[0] in planned_anew)
         return ranges_between(self._starts(reached, there), there)
 
-    def _find_latest(self, reached: Offsets, reached_ids: TopicIds) -> dict[TopicPartition, int]:
-        topics = self._lookup.topics()
-        latest = self._pinned
-        if latest is None:
-            latest = self._lookup.ends(self._options.selection.select(topics.values()))
-        made_again = _made_again(topics, {**self.topic_ids, **reached_ids})
+    def _find_latest(
+        self, topics: Mapping[str, Topic], reached: Offsets, known_ids: TopicIds
+    ) -> dict[TopicPartition, int]:
+        latest = self._ends(topics, reached)
+        made_again = _made_again(topics, known_ids)
         for loss in losses_since(reached, latest, made_again):
             self._tell(loss)
+        self._absent = {
+            name_of(where)
+            for where in self._known(reached, known_ids).keys() - latest.keys()
+            if known_ids.get(where[0]) is not None and where[0] not in made_again
+        }
         if self._options.fails_on_data_loss and (missing := self._options.selection.missing(topics)):
             raise ReadError(f"there is no {missing[0]}")
         self._begun_anew.update((where, offset) for where, offset in reached.items() if where[0] in made_again)
-        self._take_ids(topics)
+        self.topic_ids = {**known_ids, **_ids_of(topics)}
         return latest
 
-    def _take_ids(self, topics: Mapping[str, Topic]) -> None:
-        self.topic_ids |= {topic.name: topic.topic_id for topic in topics.values()}
+    def _ends(self, topics: Mapping[str, Topic], reached: Offsets) -> dict[TopicPartition, int]:
+        partitions = self._options.selection.select(topics.values())
+        if self._pinned is None:
+            return self._lookup.ends(partitions)
+        # Topics made again since, and those that a broker did not know which lagged behind.
+        made_again = _made_again(topics, self._pinned_ids)
+        late = [one for one in partitions if one[0] in made_again or (one in reached and one not in self._pinned)]
+        if late:
+            self._pinned |= self._lookup.ends(late)
+            self._pinned_ids = {**self._pinned_ids, **_ids_of(topics)}
+        return {where: offset for where, offset in self._pinned.items() if _is_in(where, topics)}
+
+    def _known(self, offsets: Offsets, ids: TopicIds) -> KnownIds:
+        return {where: ids.get(where[0]) for where in offsets if self._options.selection.covers(where)}
 
     def _starts(self, reached: Offsets, end: Offsets) -> dict[TopicPartition, int]:
         from_start = partitions_from_their_start(reached, end, self._begun_anew)
@@ -123,10 +174,8 @@ class StreamProgress:
                 self._tell(Loss(name_of(where), reason, 0, offset))
         return {**{where: reached[where] for where in end if where in reached}, **found}
 
-    def _limit(self, reached: Offsets, starts: Offsets) -> dict[TopicPartition, int]:
+    def _limit(self, starts: Offsets) -> dict[TopicPartition, int]:
         limits = self._options.trigger
-        if self._waits_for_more(starts, limits.min_offsets, limits.max_delay_ms):
-            return dict(reached)
         end = dict(self.latest)
         if limits.max_offsets is not None:
             end = limit_offsets(starts, end, limits.max_offsets)
@@ -143,15 +192,16 @@ class StreamProgress:
         has_waited_ms = self._clocks.monotonic_ms() - self._last_batch_ms
         return has_waited_ms < max_delay_ms and count_between(starts, self.latest) < min_offsets
 
-    def _take_note(self, reached: Offsets) -> None:
+    def _take_note(self, reached: Offsets, reached_ids: TopicIds, topics: Mapping[str, Topic]) -> None:
         """A batch has ended, or the query has just begun."""
-        if reached == self._reached:
+        if (reached, reached_ids) == self._reached:
             return
-        self._reached = dict(reached)
+        self._reached = dict(reached), dict(reached_ids)
         self._begun_anew.clear()
-        self._told.clear()
-        if self._options.commit_group is not None and reached:
-            self._lookup.commit(self._options.commit_group, reached)
+        self._told = {loss for loss in self._told if loss.partition in self._absent}
+        there = {where: offset for where, offset in reached.items() if _is_in(where, topics)}
+        if self._options.commit_group is not None and there:
+            self._lookup.commit(self._options.commit_group, there)
 
     def _tell(self, loss: Loss) -> None:
         """Raises `DataLoss` where it is not tolerated."""
@@ -167,8 +217,13 @@ class StreamProgress:
 
 
 def _made_again(topics: Mapping[str, Topic], known: TopicIds) -> list[str]:
-    return [topic.name for topic in topics.values() if known.get(topic.name) not in (None, topic.topic_id)]
+    # A broker that is too old tells no id, and so nothing about it.
+    return [one.name for one in topics.values() if one.topic_id and known.get(one.name) not in (None, one.topic_id)]
 
 
-def _is_in(where: TopicPartition, topics: dict[str, Topic]) -> bool:
+def _ids_of(topics: Mapping[str, Topic]) -> TopicIds:
+    return {topic.name: topic.topic_id for topic in topics.values()}
+
+
+def _is_in(where: TopicPartition, topics: Mapping[str, Topic]) -> bool:
     return where[0] in topics and where[1] in topics[where[0]].leaders

@@ -7,6 +7,10 @@ read. Options are looked at when they are first needed: PySpark loses what is ra
 The engine gives the end of a batch as the start of the next one once the batch is in its commit log: that is when
 ``commitGroup`` is told, also of the last batch before the query idles or, with Trigger.AvailableNow, ends. The engine's
 own ``commit`` comes one batch later, and for the last one not at all.
+
+Of a first batch, which may be empty, the checkpoint has the end alone, and the engine asks where it began: when it
+looks for one, once more when it has found one, and again wherever the batch is done again. So that end says it, and
+what it says goes before any other answer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +23,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from pyspark_lamina.columns import Field, wanted_columns
 from pyspark_lamina.lookup import Lookup
-from pyspark_lamina.offsets import OffsetsJson, from_checkpoint, to_json, topic_ids_in
+from pyspark_lamina.offsets import OffsetsJson, from_checkpoint, starts_in, to_json, topic_ids_in
 from pyspark_lamina.options import SourceOptions, parse_options
 from pyspark_lamina.ranges import as_tasks, read_rows
 from pyspark_lamina.sentences import in_one_sentence
@@ -35,7 +39,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._fields = tuple(fields)
         self._lookup: Lookup | None = None
         self._progress: StreamProgress | None = None
-        self._planned: tuple[object, list[InputPartition]] = (None, [])
+        self._planned: tuple[object, list[InputPartition]] | None = None
 
     # On the driver
 
@@ -54,24 +58,27 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         with in_one_sentence():
-            reached = from_checkpoint(start)
+            progress, reached = self._on_driver, from_checkpoint(start)
             is_limited = not isinstance(limit, ReadAllAvailable)
-            end = self._on_driver.next(reached, topic_ids_in(start), is_limited=is_limited)
+            end = progress.next(reached, topic_ids_in(start), is_limited=is_limited)
+        if reached == progress.begun_at and self._planned is None:
+            return to_json(end, progress.topic_ids, progress.starts)
         # Offsets are compared as text: a checkpoint may hold them in another order than ours.
-        return start if end == reached else to_json(end, self._on_driver.topic_ids)
+        return start if progress.is_idle else to_json(end, progress.topic_ids)
 
     def reportLatestOffset(self) -> OffsetsJson | None:
         latest = self._on_driver.latest
         return to_json(latest) if latest else None
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputPartition]:
-        if self._planned[0] != (start, end):
+        if self._planned is None or self._planned[0] != (start, end):
             with in_one_sentence():
-                ranges = self._on_driver.ranges(
-                    from_checkpoint(start), from_checkpoint(end), topic_ids_in(start), topic_ids_in(end)
-                )
+                end_ids = topic_ids_in(end)
+                first = starts_in(end)
+                starts, start_ids = (first, end_ids) if first else (from_checkpoint(start), topic_ids_in(start))
+                ranges = self._on_driver.ranges(starts, from_checkpoint(end), start_ids, end_ids)
                 cut = self._cluster.cut(ranges, self._options.bounds)
-                tasks = as_tasks(cut, self._cluster.topics(), self._options, is_stream=True)
+                tasks = as_tasks(cut, self._cluster.topics_told, self._options, is_stream=True)
             self._planned = ((start, end), tasks)
         return self._planned[1]
 

@@ -44,6 +44,12 @@ class Selection:
             if partition not in topic.leaders
         ]
 
+    def covers(self, where: TopicPartition) -> bool:
+        """Whether it would be selected if it was there, as far as names tell."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, where[0]) is not None
+        return where in self.partitions or where[0] in self.topics
+
     def select(self, topics: Iterable[Topic]) -> list[TopicPartition]:
         """Of the topics that there are."""
         pattern = None if self.pattern is None else re.compile(self.pattern)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
+from itertools import chain, count, islice, repeat
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from lamina.arrow.properties import parse_properties
 from lamina.errors import RequestTimedOut
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.connector import PlainConnector
+from lamina.records.record import Record, build_batch
 from tests.peer.clients import batch_of
 from tests.peer.loops import SkippingLoop, run
 from tests.peer.scripted import (
@@ -92,6 +93,31 @@ def test_a_leader_that_never_gives_what_it_has_is_an_error_after_a_while(is_tole
         RequestTimedOut, match=r"^t-0 gave nothing at offset 0 for 60000 ms, though it ends at offset 3"
     ):
         read(repeat(given()), 100, asked)
+
+
+def growing(gone_in: int) -> Iterator[Facts]:
+    """Of a producer that is faster than the reader: each response has three offsets, and nine more have come.
+
+    In so many responses the second of them is compacted away.
+    """
+    for number in count():
+        records = [Record(3 * number + delta, 0, b"k", b"v") for delta in range(3)]
+        kept = [records[0], records[2]] if number < gone_in else records
+        yield given(bytes(build_batch(kept)), high_watermark=9 * (number + 1))
+
+
+@pytest.mark.parametrize(
+    ("gone_in", "last"),
+    [
+        (0, 6),  # Nothing is missing up to where the log ended at the first look.
+        (1, 24),  # Something is: what takes its place lies before where the log ends at the second look, at offset 27.
+        (3, 24),
+        (4, 78),  # The second look, at offset 9, was in vain, too: the third one is at offset 27.
+    ],
+)
+def test_a_table_without_an_end_is_over_though_its_producer_is_faster(gone_in: int, last: int) -> None:
+    asked = RangeToFetch("t", 0, 0, 3, goes_on=True)
+    assert read(islice(growing(gone_in), 100), 0, asked)[-1] == last
 
 
 def test_a_log_that_never_gets_to_the_end_is_data_loss_after_a_while() -> None:

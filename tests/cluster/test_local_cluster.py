@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cluster.broker_status import BrokerState
+from lamina.cluster.broker_status import BrokerState, BrokerStatus
 from lamina.cluster.errors import ClusterError
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
@@ -118,6 +118,30 @@ def test_who_waits_for_another_change_is_told(cluster: LocalCluster) -> None:
     with pytest.raises(ClusterError, match=r"is not running"):
         cluster.stop_broker(1, hear)
     assert told == ["another command is changing the cluster: waiting until it is done"]
+
+
+def test_whether_a_broker_keeps_anything_is_asked_while_nobody_else_changes_the_cluster(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.layout.run.mkdir(parents=True)
+    write_state(cluster.layout.state, ClusterState(1, {1: BrokerPlace(9092), 2: BrokerPlace(9093)}))
+    running = [BrokerStatus(1, "127.0.0.1:9092", BrokerState.RUNNING, 4711)]
+    monkeypatch.setattr(cluster, "brokers", lambda: running)
+    asked: list[str] = []
+
+    def check() -> None:
+        other = os.open(cluster.layout.change_lock, os.O_RDWR)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(other)
+        asked.append("it keeps something")
+        raise ClusterError(asked[-1])
+
+    with pytest.raises(ClusterError, match="it keeps something"):
+        cluster.remove_broker(2, check)
+    assert set(cluster.state().brokers) == {1, 2}
+    cluster.remove_broker(2, lambda: None)
+    assert set(cluster.state().brokers) == {1}
 
 
 def test_nobody_starts_a_broker_without_a_zookeeper(cluster: LocalCluster) -> None:

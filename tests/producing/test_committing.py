@@ -6,14 +6,27 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from uuid import uuid4
 
 import pytest
 
 from lamina.errors import InvalidProducerEpoch
 from lamina.peer.transacting import Producer
 from lamina.producing.committing import abort_batch, commit_batch
-from lamina.producing.decisions import BatchName, OpenTransaction, QueryState, Status, decode_state, encode_state
+from lamina.producing.decisions import (
+    BYTES_PER_TASK,
+    BatchName,
+    OpenTransaction,
+    QueryState,
+    Slot,
+    Status,
+    decode_state,
+    encode_state,
+    new_attempt_id,
+)
 from lamina.producing.errors import TransactionLost, WriteError
+from lamina.records.batch import Codec
+from lamina.records.codecs import compress
 from tests.producing.model import QUERY, TIMEOUT_MS, Attempt, Brokers, Crash, ModelLedger
 
 PARTITIONS = 3
@@ -381,9 +394,40 @@ def test_a_batch_before_the_newest_is_refused() -> None:
             work()
 
 
+@BUMPS
+def test_ids_that_no_batch_has_used_for_a_while_are_let_go(bumps: bool) -> None:
+    brokers = Brokers(bumps)
+    run_batch(brokers, BatchName(QUERY, 0))
+    sizes = []
+    for batch in range(1, 102):
+        run_batch(brokers, BatchName(QUERY, batch), partitions=1)
+        state = brokers.state()
+        assert state is not None
+        sizes.append(len(state.pool))
+    assert sizes == [PARTITIONS] * 100 + [1]
+    run_batch(brokers, BatchName(QUERY, 102))
+    state = brokers.state()
+    assert state is not None
+    assert (len(state.pool), state.idle_batches) == (PARTITIONS, {})
+
+
+def test_no_task_takes_more_of_a_decision_than_is_said() -> None:
+    """Of ids that are drawn as tasks draw them, with numbers of any size."""
+    tasks = 5_000
+    query = str(uuid4())
+    ids = [new_attempt_id("lamina", BatchName(query, 0), Slot(task, 0), uuid4().hex[:12]) for task in range(tasks)]
+    drawn = [OpenTransaction(one, Producer(uuid4().int % 2**63, uuid4().int % 2**15)) for one in ids]
+    pool = {f"{task}.0": one for task, one in enumerate(drawn)}
+    state = QueryState(
+        2**40, Status.DECIDED, tuple(drawn), True, TIMEOUT_MS, pool, idle_batches=dict.fromkeys(pool, 99)
+    )
+    assert len(compress(Codec.GZIP, encode_state(state))) < tasks * BYTES_PER_TASK
+
+
 def test_a_state_is_read_as_it_was_written() -> None:
     one = OpenTransaction("lamina-query-task-3.0-ab", Producer(7, 2))
     state = QueryState(12, Status.DECIDED, (one,), True, TIMEOUT_MS, {"3.0": one}, 1_700_000_000_000, "topic a")
+    state = replace(state, idle_batches={"3.0": 7})
     assert decode_state(encode_state(state)) == state
 
 

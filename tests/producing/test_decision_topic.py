@@ -70,6 +70,7 @@ def test_the_topic_is_created_with_as_many_replicas_as_data_should_have(
     (created,) = controller.created
     configs = {one.name: one.value for one in created.configs}
     assert (created.num_partitions, created.replication_factor) == (1, replicas)
+    assert int(configs["max.message.bytes"]) == 32 * 1024 * 1024
     assert (configs["cleanup.policy"], configs.get("min.insync.replicas")) == ("compact", in_sync)
 
 

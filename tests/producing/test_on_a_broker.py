@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from lamina.peer.retries import Backoff
 from lamina.peer.transacting import Producer
 from lamina.producing.attempting import open_attempt
 from lamina.producing.committing import abort_batch, commit_batch
-from lamina.producing.decisions import BatchName, OpenTransaction, Slot
+from lamina.producing.decisions import BatchName, OpenTransaction, QueryState, Slot, Status, without_pool
 from lamina.producing.errors import DeliveryFailed, WriteError
 from lamina.producing.producer import Batch, BatchProducer, DeliveryLimits
 from lamina.producing.query_ledger import QueryLedger
@@ -21,6 +22,7 @@ from lamina.producing.transactions import Transactions
 from lamina.records.batch import walk
 from lamina.records.record import Record, build_batch
 from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
+from tests.arrow.topics import create as create_with_configs
 from tests.broker.process import BrokerProcess
 from tests.broker.transacting import seen_by_readers
 from tests.peer.clients import MIB, NOW_MS, client, create
@@ -328,6 +330,69 @@ def test_a_driver_that_was_fenced_is_told_so(broker: BrokerProcess, topic: str) 
         with pytest.raises(WriteError, match="another driver has taken over"):
             await old.write(state)
         await new.write(state)
+
+    run(broker.address, scenario)
+
+
+def test_a_driver_is_fenced_also_by_one_whose_producer_id_is_another(broker: BrokerProcess, topic: str) -> None:
+    """As after 32,766 batches, when a coordinator gives a new id: the log knows epochs of one id alone."""
+
+    async def scenario(cluster: ClusterClient) -> None:
+        await create(cluster, topic)
+        query = Query(cluster, topic, f"q-{topic}", bumps=True)
+        await query.commit(0, await query.write(0))
+        state = await query.ledger().read()
+        assert state is not None
+        old = query.ledger()
+        await old.fence()
+        for prefix in ("another", "another", "yet-another"):
+            new = QueryLedger(cluster, query.transactions, query.query, prefix, DECISIONS, TIMEOUT_MS, lambda: NOW_MS)
+            await new.fence()
+            newest = replace(state, batch=state.batch + 1)
+            await new.write(newest)
+            with pytest.raises(WriteError, match="another driver has taken over"):
+                await old.write(state)
+            assert await new.read() == newest
+            old = new
+
+    run(broker.address, scenario)
+
+
+def test_a_decision_that_does_not_fit_is_refused_and_the_ids_for_the_next_batch_go_first(
+    broker: BrokerProcess, topic: str
+) -> None:
+    decisions = f"decisions-{topic}"
+    create_with_configs(broker.address, decisions, config={"cleanup.policy": "compact", "max.message.bytes": "3000"})
+
+    def state(tasks: int, pooled: int) -> QueryState:
+        drawn = [
+            OpenTransaction(f"sink-q-task-{task}.0-{uuid4().hex[:12]}", Producer(task, 0)) for task in range(tasks)
+        ]
+        pool = {
+            f"{task}.0": OpenTransaction(f"sink-q-task-{task}.0-{uuid4().hex[:12]}", Producer(task, 0))
+            for task in range(pooled)
+        }
+        return QueryState(7, Status.DECIDED, tuple(drawn), True, TIMEOUT_MS, pool)
+
+    async def scenario(cluster: ClusterClient) -> None:
+        transactions = Transactions(cluster, BACKOFF, 30_000)
+        query = f"q-{topic}"
+        ledger = QueryLedger(cluster, transactions, query, PREFIX, decisions, TIMEOUT_MS, lambda: NOW_MS)
+        await ledger.fence()
+        large = state(50, 200)
+        await ledger.write(large)
+        assert await ledger.read() == without_pool(large)
+        small = state(50, 10)
+        await ledger.write(small)
+        assert await ledger.read() == small
+        sentence = f"batch 7 of query {query} is not visible: the decision on its 300 tasks is larger than "
+        with pytest.raises(WriteError, match=sentence):
+            await ledger.write(state(300, 200))
+        assert await ledger.read() == small
+        # A task that is the last of so many tells before it writes.
+        await ledger.refuse_too_many(10_000)
+        with pytest.raises(WriteError, match=f"topic {decisions} may not hold a decision on 11000 tasks, because"):
+            await ledger.refuse_too_many(11_000)
 
     run(broker.address, scenario)
 

@@ -39,8 +39,11 @@ def table(given_rows: Sequence[tuple[Any, Any, Any]], kind: Any = None) -> Any:
     return pa.table(dict(zip(("key", "value", "headers"), arrays, strict=True)))
 
 
-def encoder(batch_bytes: int = 1 << 20, codec: Codec = Codec.NONE, topic: str | None = "t") -> RowEncoder:
-    return RowEncoder(topic, BatchFormat(batch_bytes, codec), PRODUCER, lambda: NOW_MS, is_transactional=True)
+def encoder(
+    batch_bytes: int = 1 << 20, codec: Codec = Codec.NONE, topic: str | None = "t", drawn: float = 0.0
+) -> RowEncoder:
+    batch_format = BatchFormat(batch_bytes, codec)
+    return RowEncoder(topic, batch_format, PRODUCER, lambda: NOW_MS, lambda: drawn, is_transactional=True)
 
 
 def read(batch: Batch) -> list[Record]:
@@ -100,6 +103,19 @@ def test_rows_without_keys_fill_one_partition_after_the_other() -> None:
     batches = list(encoder(1_000).encode(table(given_rows), {"t": 3}))
     assert {batch.partition for batch in batches} == {0, 1, 2}
     assert sum(batch.records for batch in batches) == 40
+
+
+@pytest.mark.parametrize(("drawn", "partition"), [(0.0, 0), (0.34, 1), (0.999, 2)])
+def test_rows_without_keys_begin_at_a_partition_that_is_drawn_and_stay_there_for_a_batch(
+    drawn: float, partition: int
+) -> None:
+    writer = encoder(1_000, drawn=drawn)
+    given_rows = table([(None, b"x" * 100, None)] * 4)
+    found = [batch.partition for _ in range(2) for batch in writer.encode(given_rows, {"t": 3})]
+    assert found == [partition, partition]
+    assert [batch.partition for batch in writer.encode(given_rows, {"t": 3})] == sorted(
+        {partition, (partition + 1) % 3}
+    )
 
 
 def test_a_partition_that_is_given_is_taken_and_null_is_as_none() -> None:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
@@ -13,6 +15,7 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from lamina.arrow.cluster import Topic, describe_topics
 from lamina.arrow.errors import DataLoss, ReadError
 from lamina.arrow.reading import read_range
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
@@ -55,7 +58,11 @@ class Stream:
 
 @contextmanager
 def stream(broker: BrokerProcess, clocks: Clocks = SYSTEM_CLOCKS, **given: str) -> Iterator[Stream]:
-    servers = {"kafka.bootstrap.servers": broker.address, "kafka.fetch.max.wait.ms": "50"}
+    servers = {
+        "kafka.bootstrap.servers": broker.address,
+        "kafka.fetch.max.wait.ms": "50",
+        "kafka.retry.backoff.ms": "1",
+    }
     options = parse_options(CaseInsensitiveDict(servers | given), is_stream=True)
     with Lookup(options, clocks) as lookup:
         yield Stream(lookup, StreamProgress(lookup, options, clocks))
@@ -189,17 +196,28 @@ def test_a_topic_that_is_deleted_is_lost_or_left_out(
     both = f"{topic},{topic}-stays"
     with stream(broker, subscribe=both) as strict, stream(broker, subscribe=both, failOnDataLoss="false") as tolerant:
         reached = strict.progress.initial()
+        assert tolerant.progress.initial() == reached
         delete(broker.address, topic)
         with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 cannot be found any more"):
             strict.progress.next(reached, is_limited=True)
         with pytest.raises(DataLoss, match=f"^data loss: {topic}-0 cannot be found any more"):
             strict.progress.ranges(reached, reached)
-        left = {(f"{topic}-stays", 0): 0}
-        for _ in range(2):  # Spark's engine may ask again before the batch has ended.
-            assert tolerant.progress.next(reached, is_limited=True) == left
-        assert tolerant.progress.ranges(reached, left) == {}
-        assert tolerant.batches(left) == []
-    assert caplog.messages == [f"data loss: {topic}-0 cannot be found any more; skipped {topic}-0 from offset 0 on"]
+        for _ in range(2):  # Spark's engine asks again and again.
+            assert tolerant.progress.next(reached, is_limited=True) == reached
+            assert tolerant.progress.is_idle
+        assert tolerant.progress.ranges(reached, reached) == {}
+        produce(broker.address, f"{topic}-stays", numbered(2))
+        # Its position is kept, for its id would tell another topic of that name.
+        (end,) = tolerant.batches(reached)
+        assert end == {(topic, 0): 0, (f"{topic}-stays", 0): 2}
+        assert tolerant.progress.ranges(reached, end) == {(f"{topic}-stays", 0): (0, 2)}
+        assert tolerant.batches(end) == []
+        create(broker.address, topic)
+        produce(broker.address, topic, numbered(3))
+        assert tolerant.batches(end) == [{(topic, 0): 3, (f"{topic}-stays", 0): 2}]
+    gone, again = caplog.messages
+    assert gone == f"data loss: {topic}-0 cannot be found any more; skipped {topic}-0 from offset 0 on"
+    assert again.startswith(f"data loss: topic {topic} was deleted and made again")
 
 
 def test_a_topic_that_is_made_again_is_another_one(
@@ -297,3 +315,99 @@ def test_a_group_is_told_of_every_batch_that_ended_also_of_the_last(broker: Brok
         with pytest.raises(KafkaError, match=f"^commitGroup: offset of {topic}-0 cannot be committed to group group-"):
             running.progress.next({(topic, 0): 8}, is_limited=True)
     consumer.close()
+
+
+def test_trigger_available_now_ends_no_earlier_than_a_new_stream_begins(broker: BrokerProcess, topic: str) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+    for strict in ("true", "false"):
+        with stream(broker, subscribe=topic, failOnDataLoss=strict) as running:
+            running.progress.pin()
+            produce(broker.address, topic, numbered(3))
+            begun_at = running.progress.initial()
+            produce(broker.address, topic, numbered(3))
+            assert running.progress.initial() == begun_at
+            assert running.batches(begun_at) == []
+    assert begun_at == {(topic, 0): 14}
+
+
+def test_trigger_available_now_ends_where_a_topic_ends_that_was_made_anew_meanwhile(
+    broker: BrokerProcess, topic: str
+) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+    with stream(broker, subscribe=topic, startingOffsets="earliest", failOnDataLoss="false") as running:
+        running.progress.pin()
+        reached = running.progress.initial()
+        delete(broker.address, topic)
+        create(broker.address, topic)
+        produce(broker.address, topic, numbered(2))
+        assert running.batches(reached) == [{(topic, 0): 2}]
+
+
+@contextmanager
+def lagging(answers: list[Callable[[dict[str, Topic]], dict[str, Topic]]]) -> Iterator[None]:
+    """The next answers about topics come from a broker that has not heard of the newest."""
+
+    async def describe(*given: Any) -> dict[str, Topic]:
+        topics = await describe_topics(*given)
+        return answers.pop(0)(topics) if answers else topics
+
+    with patch("lamina.arrow.cluster.describe_topics", describe):
+        yield
+    assert not answers
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_broker_that_lags_behind_makes_a_query_forget_nothing(
+    broker: BrokerProcess, topic: str, strict: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+
+    def knows_nothing(_: dict[str, Topic]) -> dict[str, Topic]:
+        return {}
+
+    def knows_one_before(topics: dict[str, Topic]) -> dict[str, Topic]:
+        return {topic: topics[topic]._replace(topic_id=UUID(int=7))}
+
+    def knows_no_partition(topics: dict[str, Topic]) -> dict[str, Topic]:
+        return {topic: topics[topic]._replace(leaders={})}
+
+    reached = {(topic, 0): 5}
+    with stream(broker, subscribe=topic, failOnDataLoss=strict) as running:
+        running.progress.initial()
+        for answer in (knows_nothing, knows_one_before, knows_no_partition):
+            with lagging([answer]):
+                assert running.batches(reached) == []
+            with lagging([answer]):
+                assert running.progress.ranges({(topic, 0): 3}, reached, {}, running.progress.topic_ids) == {
+                    (topic, 0): (3, 5)
+                }
+    assert caplog.messages == []
+
+
+def test_a_broker_that_lags_behind_is_asked_for_the_end_of_trigger_available_now(
+    broker: BrokerProcess, topic: str
+) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+    with stream(broker, subscribe=topic) as running:
+        with lagging([lambda _: {}]):
+            running.progress.pin()
+        assert running.batches({(topic, 0): 3}) == [{(topic, 0): 5}]
+        produce(broker.address, topic, numbered(5))
+        assert running.batches({(topic, 0): 5}) == []
+
+
+def test_a_topic_that_is_back_goes_on_where_it_was(broker: BrokerProcess, topic: str) -> None:
+    create(broker.address, topic)
+    produce(broker.address, topic, numbered(5))
+    with stream(broker, subscribe=topic, failOnDataLoss="false") as running:
+        running.progress.initial()
+        with lagging([lambda _: {}] * 7):
+            # It is asked for again a few times; then it is believed, and asked for once each time.
+            assert running.batches({(topic, 0): 3}) == []
+            assert running.batches({(topic, 0): 3}) == []
+        assert running.batches({(topic, 0): 3}) == [{(topic, 0): 5}]
+        assert running.progress.ranges({(topic, 0): 3}, {(topic, 0): 5}) == {(topic, 0): (3, 5)}

@@ -2,11 +2,15 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tests.arrow.topics import (
     create,
@@ -161,6 +165,64 @@ def test_a_batch_that_fails_is_read_again_exactly(topics: Topics, topic: str, tm
     run(fails_at=None)
     expected = [(0, 0, 8), (1, 8, 16), (1, 8, 16), (2, 16, 24), (3, 24, 32), (4, 32, 40)]
     assert batches == [(batch, [(n,) for n in range(start, end)]) for batch, start, end in expected]
+
+
+@contextmanager
+def written_to(servers: str, topic: str) -> Iterator[None]:
+    """All the time, by somebody else."""
+    is_over = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 1})
+        while not is_over.wait(0.002):
+            for _ in range(20):
+                producer.produce(topic, b"x")
+            producer.flush()
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        writing.join()
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+@pytest.mark.parametrize("trigger", [{"availableNow": True}, {"processingTime": "0 seconds"}], ids=["now", "always"])
+def test_a_live_topic_is_read_from_its_end_on_and_each_record_once(
+    topics: Topics, topic: str, tmp_path: Path, strict: str, trigger: dict[str, Any]
+) -> None:
+    create(topics.servers, topic)
+    produce(topics.servers, topic, numbered(1000))
+    seen: list[int] = []
+    stream = topics.spark.readStream.format("lamina").option("kafka.bootstrap.servers", topics.servers)
+    frame = stream.option("subscribe", topic).option("failOnDataLoss", strict).schema("offset long").load()
+    has_enough = threading.Event()
+    fails = [True]
+
+    def sink(batch: DataFrame, number: int) -> None:
+        if fails:
+            fails.clear()
+            raise RuntimeError("on purpose")
+        seen.extend(offset for (offset,) in rows(batch))
+        if len(seen) > 500:
+            has_enough.set()
+
+    def start(**trigger: Any) -> StreamingQuery:
+        writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(tmp_path))
+        return writer.trigger(**trigger).start()
+
+    with written_to(topics.servers, topic):
+        with pytest.raises(PySparkException, match="on purpose"):
+            start(**trigger).awaitTermination(100)
+        # What has come since is much more than that first batch.
+        produce(topics.servers, topic, numbered(2000))
+        running = start(processingTime="0 seconds")
+        assert has_enough.wait(100)
+        running.stop()
+    assert seen[0] >= 1000
+    assert sorted(seen) == list(range(seen[0], seen[0] + len(seen)))
 
 
 def test_a_broker_that_dies_in_the_middle_is_waited_for(spark: SparkSession, own_broker: Start) -> None:

@@ -39,14 +39,19 @@ class Job:
     """One query, killed and started again until it has written all."""
 
     def __init__(self, broker: BrokerProcess, directory: Path, topic: str, files: int) -> None:
-        self.broker, self.directory, self.topic, self.files = broker, directory, topic, files
+        self.broker, self.directory, self.topic, self.files = broker, directory, topic, 0
         (directory / "input").mkdir()
-        for number in range(files):
-            lines = "\n".join(f'{{"id": {one}}}' for one in range(number * ROWS, (number + 1) * ROWS))
-            (directory / "input" / f"{number:04}.json").write_text(lines)
+        self.add(files)
         create(broker.address, topic, 3)
         self.master, self.conf, self.stumbles = "local[2,4]", dict[str, str](), False
         self.runs = 0
+
+    def add(self, files: int) -> None:
+        """A batch each."""
+        for number in range(self.files, self.files + files):
+            lines = "\n".join(f'{{"id": {one}}}' for one in range(number * ROWS, (number + 1) * ROWS))
+            (self.directory / "input" / f"{number:04}.json").write_text(lines)
+        self.files += files
 
     @contextmanager
     def running(self) -> Iterator["subprocess.Popen[str]"]:
@@ -113,25 +118,31 @@ def test_drivers_workers_and_the_broker_are_killed_at_random_points(
     while kills < KILLS:
         with job.running() as process:
             while kills < KILLS and not ends_within(process, chance.uniform(0.2, 4.0)):
-                kills += 1
                 if kills % 3 == 0:
-                    break  # The driver, and all that it has started.
-                if kills % 3 == 1:
-                    kill_one(processes_of(job.directory / f"spark-{job.runs}", "pyspark.daemon"), chance)
-                else:
+                    workers = processes_of(job.directory / f"spark-{job.runs}", "pyspark.daemon")
+                    kills += kill_one(workers, chance)
+                elif kills % 3 == 1:
                     broker.kill()
                     broker.start()
+                    kills += 1
+                else:
+                    kills += 1
+                    break  # The driver is killed, and all that it has started.
         if process.returncode == 0:
-            break
+            job.add(KILLS)  # It was over too soon.
+        assert job.runs <= 5 * KILLS, "too little is there to be killed"
     job.finish()
     job.check()
-    assert kills >= KILLS // 2, "it was over too soon"
 
 
-def kill_one(processes: set[int], chance: random.Random) -> None:
-    if processes:
-        with suppress(ProcessLookupError):
-            os.kill(chance.choice(sorted(processes)), signal.SIGKILL)
+def kill_one(processes: set[int], chance: random.Random) -> bool:
+    """Whether there was one."""
+    if not processes:
+        return False
+    with suppress(ProcessLookupError):
+        os.kill(chance.choice(sorted(processes)), signal.SIGKILL)
+        return True
+    return False
 
 
 def test_executors_of_a_cluster_are_killed_and_attempts_fail_and_run_twice(
@@ -146,8 +157,7 @@ def test_executors_of_a_cluster_are_killed_and_attempts_fail_and_run_twice(
             while killed < 5 and not ends_within(process, chance.uniform(0.2, 3.0)):
                 if job.batches() > committed:  # Executors that are killed before they have begun show nothing.
                     committed = job.batches()
-                    killed += 1
-                    kill_one(processes_of(cluster.directory, "CoarseGrainedExecutorBackend"), chance)
+                    killed += kill_one(processes_of(cluster.directory, "CoarseGrainedExecutorBackend"), chance)
             status = process.wait(600)
         if status != 0:
             job.finish()  # An executor too many was lost at one task: Spark gives the query up.

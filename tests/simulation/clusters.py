@@ -24,6 +24,7 @@ from tests.simulation.ensemble import Ensemble
 from tests.simulation.faults import Faults
 from tests.simulation.finalizing_client import Finalizer
 from tests.simulation.judge import Judge, TopicPartition
+from tests.simulation.leases import Leases
 from tests.simulation.lone_node import LoneNode
 from tests.simulation.loop import VirtualLoop
 from tests.simulation.member_faults import MemberFaults
@@ -260,6 +261,7 @@ class Members(SimulatedCluster):
         ]
         super().__init__(universe, 1, self.members, Judge(universe.fail, has_one_leader=False))
         self.watch = MemberWatch(self.judge, self.members, self.ensemble)
+        self._leases = Leases(self.judge, self.members, self.ensemble, universe.loop)
         self._reassigners: list[Reassigner] = []
         self._configurers: list[Configurer] = []
         self._upgrades: Upgrades | None = None
@@ -268,6 +270,7 @@ class Members(SimulatedCluster):
 
     def look(self) -> None:
         self.watch.look()
+        self._leases.look()
         if self._upgrades is not None:
             self._upgrades.look()
 

@@ -53,6 +53,10 @@ class Ensemble:
 
     # Who is heard
 
+    def hears(self, session_id: int) -> bool:
+        """Whether a session lives, and its process is connected."""
+        return any(one.session_id == session_id and one.sends_pings and not one.is_expired for one in self._sessions)
+
     @property
     def is_reachable(self) -> bool:
         """By everybody."""

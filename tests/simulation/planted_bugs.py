@@ -21,6 +21,7 @@ from unittest import mock
 
 from lamina.broker.metadata import controller_election
 from lamina.broker.metadata.controller import Controller
+from lamina.broker.metadata.member import Member
 from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.leader import InSyncProposal, Leader
 from lamina.broker.partitions.partition import Partition
@@ -238,8 +239,8 @@ def binds_waiters_to_nothing() -> Iterator[None]:
     def resign(self: Partition) -> None:
         self.leader = self.follower = None
         self._uncommitted.clear()
-        for parked in (*self._parked, *self._parked_replicas):
-            parked.stop_waiting()
+        self._readers.stop_waiting()
+        self._followers.stop_waiting()
 
     right = Partition._follow_high_watermark
 
@@ -298,6 +299,11 @@ def finalizes_too_early() -> AbstractContextManager[Any]:
     return mock.patch.object(features, "_levels", return_value=range(100))
 
 
+def keeps_lease_without_registration() -> AbstractContextManager[Any]:
+    """Taken for dead, it registers again in the same session."""
+    return mock.patch.object(Member, "_end_lease", does_nothing)
+
+
 class Bug(NamedTuple):
     plant: Callable[[], AbstractContextManager[Any]]
     seed: int
@@ -308,8 +314,8 @@ PLANTED = {
     "R82: a follower truncates to its high watermark": Bug(truncates_to_high_watermark, 0),
     "R83: a follower keeps the tail of an epoch that its leader lacks": Bug(keeps_foreign_tail, 265),
     "R84: epochs without records stay when a log is truncated": Bug(keeps_empty_epochs, 20),
-    "R85: a follower takes the high watermark of a diverging answer": Bug(takes_watermark_of_divergence, 1),
-    "R86: a leader counts the fetch of a diverging follower": Bug(counts_diverging_fetches, 3),
+    "R85: a follower takes the high watermark of a diverging answer": Bug(takes_watermark_of_divergence, 12),
+    "R86: a leader counts the fetch of a diverging follower": Bug(counts_diverging_fetches, 7),
     "R87: a follower joins below the start of the epoch": Bug(expands_below_epoch_start, 40),
     "R88: a new leader tells the end of a partition too early": Bug(tells_offsets_too_early, 16),
     "R89: a truncation leaves the high watermark": Bug(keeps_high_watermark_when_truncated, 18),
@@ -325,6 +331,7 @@ PLANTED = {
     "R11: the high watermark moves below the minimum": Bug(commits_below_minimum, 0),
     "own: a broker takes the roles of its former life": Bug(takes_roles_of_former_life, 72),
     "own: a replaced controller writes": Bug(writes_after_tenure, 6),
+    "own: a lease outlives its registration": Bug(keeps_lease_without_registration, 13),
     "own: a broker of an older version is taken in": Bug(takes_older_brokers_in, 4),
     "own: a level is finalized that a broker lacks": Bug(finalizes_too_early, 0),
 }

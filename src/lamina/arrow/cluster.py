@@ -1,7 +1,8 @@
 """What there is to read: topics and their partitions, and the offset where a partition begins, ends, or is at a time.
 
 Owns these questions to a cluster, many partitions in one request to each leader; a partition whose leader moved is
-asked for again by itself, with the client's own patience. Must not know what is read between two offsets.
+asked for again by itself, with the client's own patience. Brokers learn of topics one after the other: an answer that
+contradicts what was known is not believed at once (`describe_known`). Must not know what is read between two offsets.
 """
 
 import asyncio
@@ -14,11 +15,14 @@ from uuid import UUID
 from lamina.arrow.errors import ReadError
 from lamina.errors import ErrorCode, KafkaError, error_from_code
 from lamina.peer.cluster import ClusterClient
+from lamina.peer.limits import Limits
 from lamina.peer.listing import EARLIEST, LATEST, list_many, offsets_listed
 from lamina.peer.routes import metadata_call
 from lamina.peer.target import AnyBroker, Broker
 from lamina.peer.view import NO_LEADER
 from lamina.topic_partition import TopicPartition, name_of
+
+_ASKED_AT_MOST = 6
 
 
 class Topic(NamedTuple):
@@ -28,6 +32,10 @@ class Topic(NamedTuple):
     leaders: Mapping[int, int]
     """Broker ids by partition; -1 where there is none now."""
     is_internal: bool
+
+
+KnownIds = Mapping[TopicPartition, UUID | None]
+"""Partitions that were there, and the ids of their topics, ``None`` where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,33 @@ async def describe_topics(cluster: ClusterClient, names: Sequence[str] | None) -
         topic_id = getattr(told, "topic_id", None)
         found[told.name] = Topic(told.name, topic_id, dict(sorted(leaders.items())), bool(told.is_internal))
     return found
+
+
+async def describe_known(
+    cluster: ClusterClient, names: Sequence[str] | None, known: KnownIds, limits: Limits
+) -> dict[str, Topic]:
+    """As `describe_topics`, but asked again, a few times, while it contradicts what was known.
+
+    A broker that lags behind the others tells no topic that is new, or the one that had its name before.
+    """
+    attempt = 0
+    while True:
+        topics = await describe_topics(cluster, names)
+        attempt += 1
+        if attempt == _ASKED_AT_MOST or not contradictions(topics, known):
+            return topics
+        await asyncio.sleep(min(limits.retry_backoff_ms << (attempt - 1), limits.retry_backoff_max_ms) / 1000)
+
+
+def contradictions(topics: Mapping[str, Topic], known: KnownIds) -> KnownIds:
+    """What was known and is not there, or is another topic's by now."""
+    return {
+        (name, partition): topic_id
+        for (name, partition), topic_id in known.items()
+        if name not in topics
+        or partition not in topics[name].leaders
+        or topic_id not in (None, topics[name].topic_id or topic_id)
+    }
 
 
 def partitions_of(topics: Iterable[Topic]) -> list[TopicPartition]:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 from uuid import UUID
 
-from lamina.arrow.cluster import describe_topics
+from lamina.arrow.cluster import describe_known
 from lamina.arrow.losses import Loss, fail, warn
 from lamina.arrow.properties import ClientProperties
 from lamina.errors import (
@@ -54,10 +54,12 @@ class RangeToFetch:
     """How long the partition may have nothing to give before its end."""
     read_files: ReadFiles = ReadFiles.NEVER
     goes_on: bool = False
-    """Beyond ``end``, until one response has given all that the partition held when it was made.
+    """Beyond ``end``: to where the partition ends at first, and on from there while records are missing.
 
-    Compaction takes away a record only where a later one of its key is in the log. So whoever reads on until then has
-    come by every key, whatever was compacted meanwhile.
+    Compaction takes away a record only where a later one of its key is in the log. So whoever has read up to an offset
+    looks how far the log reaches then, and has come by every key once all that lies between was there. Where some of
+    that is gone, too, its later records are looked for in the same way. Nobody compacts what has only just come, so
+    two looks do, however fast a producer is.
     """
 
     @property
@@ -120,10 +122,11 @@ async def fetch_range(
     """The chunks of a range, each fetched when the one before it was taken."""
     loop = asyncio.get_running_loop()
     at, is_local, heard_at = asked.start, False, loop.time()
+    end, has_looked, is_gone = asked.end, False, False
     try:
-        await _check_topic_id(cluster, asked)
-        while at < asked.end or asked.goes_on:
-            wait_ms = properties.fetch_max_wait_ms if at < asked.end else 0
+        await _check_topic_id(cluster, properties, asked)
+        while at < end or asked.goes_on:
+            wait_ms = properties.fetch_max_wait_ms if at < end else 0
             try:
                 fetched = await cluster.fetch(
                     asked.topic,
@@ -136,7 +139,7 @@ async def fetch_range(
                     topic_id=asked.topic_id,
                 )
             except OffsetOutOfRange:
-                await _check_topic_id(cluster, asked)
+                await _check_topic_id(cluster, properties, asked)
                 found = await _after_loss(cluster, asked, at)
                 if found is None:
                     return
@@ -144,7 +147,12 @@ async def fetch_range(
                 continue
             next_offset = _next_offset(fetched, asked, at)
             bound = fetched.last_stable_offset if properties.is_committed_only else fetched.high_watermark
-            is_all = next_offset >= max(asked.end, bound)
+            if asked.goes_on and not has_looked:
+                end, has_looked = max(end, bound), True
+            is_gone |= _are_some_gone(fetched, at)
+            is_all = next_offset >= (end if asked.goes_on and not is_gone else max(end, bound))
+            if asked.goes_on and next_offset >= end:
+                end, is_gone = max(end, bound), False
             if next_offset > at:
                 begun_at, at, is_local, heard_at = at, next_offset, False, loop.time()
                 aborted = [(one.producer_id, one.first_offset) for one in fetched.aborted_transactions]
@@ -154,17 +162,17 @@ async def fetch_range(
                 continue
             if is_all:
                 return
-            if bound >= asked.end:
+            if bound >= end:
                 if is_local:
                     return  # The leader has nothing up to the end: it was compacted away.
                 is_local = await _is_local(cluster, asked, at)
             if (loop.time() - heard_at) * 1000 >= asked.poll_timeout_ms:
-                if bound >= asked.end:
+                if bound >= end:
                     raise RequestTimedOut(
                         f"{asked.name} gave nothing at offset {at} for {asked.poll_timeout_ms} ms, though it ends at "
                         f"offset {bound}; where its records are in tiered storage, allow more time"
                     )
-                _lost(asked, f"ends at offset {bound}, and {asked.end} was asked for", bound)
+                _lost(asked, f"ends at offset {bound}, and {end} was asked for", bound)
                 return
             if wait_ms == 0:
                 await asyncio.sleep(properties.limits.retry_backoff_ms / 1000)
@@ -182,10 +190,20 @@ def _lost(asked: RangeToFetch, reason: str, start: int, end: int | None = None) 
         fail(loss, "; records may have been deleted by retention, or the topic was deleted")
 
 
-async def _check_topic_id(cluster: ClusterClient, asked: RangeToFetch) -> None:
+def _are_some_gone(fetched: Fetched, at: int) -> bool:
+    """Whether offsets from ``at`` on have no record any more."""
+    for _, header in walk(fetched.records):
+        if header.base_offset > at or header.record_count <= header.last_offset_delta:
+            return True
+        at = header.next_offset
+    return False
+
+
+async def _check_topic_id(cluster: ClusterClient, properties: ClientProperties, asked: RangeToFetch) -> None:
     if asked.topic_id is None:
         return
-    topic = (await describe_topics(cluster, [asked.topic])).get(asked.topic)
+    known = {(asked.topic, asked.partition): asked.topic_id}
+    topic = (await describe_known(cluster, [asked.topic], known, properties.limits)).get(asked.topic)
     if topic is None:
         raise UnknownTopicOrPartition(f"topic {asked.topic} does not exist")
     if topic.topic_id != asked.topic_id:

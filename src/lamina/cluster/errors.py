@@ -44,6 +44,13 @@ def last_broker(broker_id: int) -> ClusterError:
     return ClusterError(f"broker {broker_id} is the only one: end the cluster with `lamina cluster stop` instead")
 
 
+def keeps_replicas(broker_id: int, count: str, bootstrap_servers: str) -> ClusterError:
+    return ClusterError(
+        f"broker {broker_id} keeps replicas of {count}: move them away first, with "
+        f"`lamina brokers decommission {broker_id} --bootstrap-server {bootstrap_servers}`"
+    )
+
+
 def member_runs_not(directory: Path, name: str) -> ClusterError:
     restart = command_for(directory, f"restart {member_argument(name)}")
     return ClusterError(f"{member_text(name)} is not running: start it with `{restart}`")

@@ -7,7 +7,7 @@ process is the cluster's master: all that is known is in the directory. Must not
 import fcntl
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -187,18 +187,15 @@ class LocalCluster:
             write_state(self.layout.state, state.with_broker(broker_id, place))
             return self._start_and_await(broker_id)
 
-    def check_removable(self, broker_id: int) -> None:
-        """Raise for one that cannot be removed, whatever it keeps: others have to be there to tell that."""
-        self._place(broker_id)
-        if len(self.state().brokers) == 1:
-            raise last_broker(broker_id)
-        if all(one.pid is None for one in self.brokers() if one.id != broker_id):
-            raise runs_not(self.directory)
+    def remove_broker(self, broker_id: int, check: Callable[[], None], tell: Tell = _silent) -> None:
+        """Stop it if it runs, and forget it; its directory stays.
 
-    def remove_broker(self, broker_id: int, tell: Tell = _silent) -> None:
-        """Stop it if it runs, and forget it; its directory stays."""
+        ``check`` asks whether it keeps anything, and raises where that speaks against it: while nobody else changes the
+        cluster.
+        """
         with self._changing(tell):
-            self.check_removable(broker_id)
+            self._check_removable(broker_id)
+            check()
             self._processes.stop([broker_name(broker_id)], tell)
             write_state(self.layout.state, self.state().without_broker(broker_id))
 
@@ -281,6 +278,14 @@ class LocalCluster:
         if broker_id not in brokers:
             raise no_broker(broker_id, brokers)
         return brokers[broker_id]
+
+    def _check_removable(self, broker_id: int) -> None:
+        """Raise for one that cannot be removed, whatever it keeps: others have to be there to tell that."""
+        self._place(broker_id)
+        if len(self.state().brokers) == 1:
+            raise last_broker(broker_id)
+        if all(one.pid is None for one in self.brokers() if one.id != broker_id):
+            raise runs_not(self.directory)
 
     def _running_pid(self, broker_id: int) -> int:
         self._place(broker_id)

@@ -129,7 +129,7 @@ async def _finish(
     in_use = [*kept, *(one for one, _ in used)]
     waiting = idle(decided, (one.transactional_id for one in in_use))
     pool = await _renewed(ledger, [*used, *((one, None) for one in waiting.values())])
-    await ledger.write(ended(decided, pool, ledger.now_ms()))
+    await ledger.write(ended(decided, pool, ledger.now_ms(), (one.transactional_id for one, _ in used)))
 
 
 async def _refuse_dead(ledger: Ledger, name: BatchName, written: Sequence[OpenTransaction]) -> None:

@@ -3,9 +3,13 @@
 Owns the topic's settings and how a state is found and added. It has one partition, so that nothing can move a query to
 another; a state is near its end as long as the query lives, so it is looked for from the end backwards. Whoever writes
 has a producer whose epoch was raised before it read: whoever had it earlier cannot write any more, once the new one has
-written something (`take_over`). And it is where a producer in one epoch is given to one of several that want it: a
-partition takes the first batch of an epoch once, and tells all who send one after where that one is (`claim`).
-Must not know what a state means.
+written something (`take_over`). A log compares epochs of one producer id alone, and a coordinator gives a new id when
+the epochs of one are used up, every 32,766 batches, or when it has forgotten the id: so the one before is used up in
+the log, too (`shut_out`). Both hold for as long as the brokers keep an idle producer in mind, a day unless
+``producer.id.expiration.ms`` says otherwise: a driver that was stopped for longer than that between its reading and
+its writing is refused only if its id is still in use. And it is where a producer in one epoch is given to one of
+several that want it: a partition takes the first batch of an epoch once, and tells all who send one after where that
+one is (`claim`). Must not know what a state means.
 """
 
 import logging
@@ -39,11 +43,15 @@ _CREATE_TIMEOUT_MS: Final = 30_000
 _DESCRIBE_VERSIONS: Final = range(1, 5)
 _TOPIC: Final = 2
 _POLICY: Final = "cleanup.policy"
+_MOST_BYTES: Final = "max.message.bytes"
+_LEAST_LIMIT_BYTES: Final = 1_000_000
+"""The default of ``max.message.bytes`` is a little more; nobody is asked about less."""
 _CONFIGS: Final = {
     _POLICY: "compact",
     "segment.bytes": str(8 * 1024 * 1024),
     "segment.ms": str(60 * 60 * 1000),
     "min.cleanable.dirty.ratio": "0.1",
+    _MOST_BYTES: str(32 * 1024 * 1024),
 }
 _REPLICAS: Final = 3
 """Where there are as many brokers. Their default is made for no topic in particular, and is 1 in Kafka."""
@@ -56,6 +64,8 @@ _EMPTY_FETCHES: Final = 60
 _RECORDS_LIMIT_BYTES: Final = 64 * 1024 * 1024
 _PARTITION: Final = 0
 _DRIVER_SUFFIX: Final = "/driver"
+_LAST_EPOCH: Final = 2**15 - 1
+"""Coordinators do not give it to anybody."""
 _CLAIM_PREFIX: Final = "claim/"
 """No query's name has a slash in it."""
 
@@ -97,7 +107,27 @@ class DecisionTopic:
 
         Somebody else may have made the topic, or a broker by itself, because it was asked for.
         """
-        asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [_POLICY]}
+        policy = await self._config(_POLICY)
+        if policy not in (None, _CONFIGS[_POLICY]):
+            raise WriteError(
+                f"topic {self.name} forgets decisions, because its {_POLICY} is {policy}: set it to "
+                f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
+            )
+
+    async def refuse_more_than_fits(self, size_bytes: int, what: str) -> None:
+        """Raises `WriteError` where it is seen that a record of that size would be refused. ``what`` is its content."""
+        if size_bytes <= _LEAST_LIMIT_BYTES:
+            return
+        limit = await self._config(_MOST_BYTES)
+        if limit is not None and size_bytes > int(limit):
+            raise WriteError(
+                f"topic {self.name} may not hold a decision on {what}, because its {_MOST_BYTES} is {limit}: set it to "
+                f"{size_bytes} or more, or write in fewer tasks (coalesce)"
+            )
+
+    async def _config(self, name: str) -> str | None:
+        """Of this topic; ``None`` where it may not be seen."""
+        asked = {"resource_type": _TOPIC, "resource_name": self.name, "configuration_keys": [name]}
         call = MessageCall(
             DESCRIBE_CONFIGS,
             _DESCRIBE_VERSIONS,
@@ -106,12 +136,7 @@ class DecisionTopic:
             include_documentation=False,
         )
         (told,) = (await self._cluster.request(AnyBroker(), call)).results
-        policies = [one.value for one in told.configs if one.name == _POLICY]
-        if any(policy != _CONFIGS[_POLICY] for policy in policies):
-            raise WriteError(
-                f"topic {self.name} forgets decisions, because its {_POLICY} is {policies[0]}: set it to "
-                f"{_CONFIGS[_POLICY]}, or name another topic by the option decisionTopic"
-            )
+        return next((one.value for one in told.configs if one.name == name), None)
 
     async def warn_if_less_durable(self, topic: str) -> None:
         """Than the rows of a topic: where decisions are lost, batches are written again."""
@@ -180,7 +205,18 @@ class DecisionTopic:
     async def take_over(self, query: str, driver: Producer, now_ms: int) -> None:
         """From now on nobody writes states of this query with an earlier epoch."""
         with suppress(DuplicateSequence):  # It was appended by a request whose answer was lost.
-            await self._append(query + _DRIVER_SUFFIX, b"%d" % driver.epoch, driver, 0, now_ms)
+            await self._append(query + _DRIVER_SUFFIX, b"%d %d" % driver, driver, 0, now_ms)
+
+    async def last_driver_id(self, query: str) -> int | None:
+        """The producer id of the driver that took over last, where it is known."""
+        told = (await self.find(query + _DRIVER_SUFFIX) or b"").split()
+        return int(told[0]) if len(told) == 2 else None
+
+    async def shut_out(self, query: str, producer_id: int, now_ms: int) -> None:
+        """From now on nobody writes anything with this producer id, whose coordinator has given another one for it."""
+        last = Producer(producer_id, _LAST_EPOCH)
+        with suppress(DuplicateSequence):  # Somebody else has done so.
+            await self._append(query + _DRIVER_SUFFIX, b"%d %d" % last, last, 0, now_ms)
 
     async def put(self, query: str, state: bytes, driver: Producer, sequence: int, now_ms: int) -> None:
         with suppress(DuplicateSequence):

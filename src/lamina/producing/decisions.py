@@ -9,7 +9,8 @@ draws the same conclusions from it.
 Transactional ids are used again without being asked for again: only the driver raises their epochs, after the batch in
 which they were used, and hands them to the tasks of the next one. So a task that is late cannot end, by asking, a
 transaction that is not its own. Two attempts may find the same id in the state, where Spark runs a stage again or
-another run of the query is still alive: whoever claims it first has it, and the other one takes a new id.
+another run of the query is still alive: whoever claims it first has it, and the other one takes a new id. An id that no
+batch has used for a while is let go.
 """
 
 import json
@@ -25,6 +26,9 @@ from lamina.producing.errors import WriteError
 _VERSION: Final = 1
 _POOL_LIVES_MS: Final = 12 * 60 * 60 * 1000
 """Brokers forget an idle producer after a day (``producer.id.expiration.ms``), and a transactional id after a week."""
+_MOST_IDLE_BATCHES: Final = 100
+BYTES_PER_TASK: Final = 96
+"""No more does a task add to a state as it is stored: compressed, in the decision and in the pool."""
 _SLOT_AND_TOKEN: Final = re.compile(r"\d+\.\d+-[^-]+")
 
 
@@ -76,6 +80,8 @@ class QueryState:
     pooled_at_ms: int = 0
     writer: str = ""
     """Who wrote the batch, as its name said."""
+    idle_batches: Mapping[str, int] = field(default_factory=dict)
+    """By slot: how many batches in a row have not used its id, where there are any."""
 
 
 class StateUnreadable(WriteError):
@@ -134,8 +140,10 @@ def decide(
         if state.batch == name.batch:
             return state
         assert state.status is not Status.DECIDED, "it has to be finished first"
-    pool = state.pool if state is not None and state.timeout_ms == timeout_ms else {}
-    return QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, pool, writer=name.writer)
+    decided = QueryState(name.batch, Status.DECIDED, tuple(written), bumps, timeout_ms, writer=name.writer)
+    if state is None or state.timeout_ms != timeout_ms:
+        return decided
+    return replace(decided, pool=state.pool, idle_batches=state.idle_batches)
 
 
 def lost(state: QueryState) -> QueryState:
@@ -143,9 +151,26 @@ def lost(state: QueryState) -> QueryState:
     return replace(state, status=Status.LOST)
 
 
-def ended(state: QueryState, pool: Mapping[str, OpenTransaction], now_ms: int) -> QueryState:
-    """After all its transactions are committed."""
-    return replace(state, status=Status.ENDED, transactions=(), pool=pool, pooled_at_ms=now_ms)
+def ended(state: QueryState, pool: Mapping[str, OpenTransaction], now_ms: int, used: Iterable[str] = ()) -> QueryState:
+    """After all its transactions are committed. ``used`` are the transactional ids in which this batch was written."""
+    taken = set(used)
+    idle_batches = {
+        slot: state.idle_batches.get(slot, 0) + 1 for slot, one in pool.items() if one.transactional_id not in taken
+    }
+    let_go = {slot for slot, batches in idle_batches.items() if batches > _MOST_IDLE_BATCHES}
+    return replace(
+        state,
+        status=Status.ENDED,
+        transactions=(),
+        pool={slot: one for slot, one in pool.items() if slot not in let_go},
+        pooled_at_ms=now_ms,
+        idle_batches={slot: batches for slot, batches in idle_batches.items() if slot not in let_go},
+    )
+
+
+def without_pool(state: QueryState) -> QueryState:
+    """The next batch takes new ids."""
+    return replace(state, pool={}, idle_batches={})
 
 
 def to_abort(open_ones: Iterable[OpenTransaction], decided: QueryState) -> list[OpenTransaction]:
@@ -218,6 +243,7 @@ def encode_state(state: QueryState) -> bytes:
             "pooled_at_ms": state.pooled_at_ms,
             "pool": {slot: _flat(one) for slot, one in state.pool.items()},
             "writer": state.writer,
+            "idle_batches": state.idle_batches,
         },
         separators=(",", ":"),
     ).encode()
@@ -239,6 +265,7 @@ def decode_state(data: bytes) -> QueryState:
             {str(slot): _transaction(one) for slot, one in told["pool"].items()},
             int(told["pooled_at_ms"]),
             str(told.get("writer", "")),
+            {str(slot): int(batches) for slot, batches in told.get("idle_batches", {}).items()},
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StateUnreadable(f"the decision topic holds what is no decision ({type(error).__name__})") from None

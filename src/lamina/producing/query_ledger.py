@@ -6,17 +6,19 @@ Owns the driver's producer, which fences the drivers before it. Must not know th
 from collections.abc import Callable
 from functools import partial
 
-from lamina.errors import InvalidProducerEpoch, ProducerFenced
+from lamina.errors import InvalidProducerEpoch, MessageTooLarge, ProducerFenced
 from lamina.peer.cluster import ClusterClient
 from lamina.peer.transacting import Producer
 from lamina.producing.decision_topic import DecisionTopic
 from lamina.producing.decisions import (
+    BYTES_PER_TASK,
     OpenTransaction,
     QueryState,
     decode_state,
     driver_id,
     encode_state,
     is_attempt_at,
+    without_pool,
 )
 from lamina.producing.errors import WriteError
 from lamina.producing.transactions import Transactions
@@ -46,6 +48,10 @@ class QueryLedger:
         """There is a topic for decisions."""
         await self._topic.ensure()
 
+    async def refuse_too_many(self, tasks: int) -> None:
+        """Raises `WriteError` where a decision on so many tasks may not fit in the topic."""
+        await self._topic.refuse_more_than_fits(tasks * BYTES_PER_TASK, f"{tasks} tasks")
+
     async def check_topic(self, written: str | None) -> None:
         """It keeps decisions, as far as can be seen, and no worse than the topic that is `written`, if there is one."""
         await self._topic.refuse_forgetting()
@@ -53,7 +59,11 @@ class QueryLedger:
             await self._topic.warn_if_less_durable(written)
 
     async def fence(self) -> None:
+        # Read before: what is told then is the id of an earlier driver, or our own, and never of a later one.
+        earlier_id = await self._topic.last_driver_id(self._query)
         self._driver = await self._transactions.begin(driver_id(self._prefix, self._query), self.timeout_ms)
+        if earlier_id is not None and earlier_id != self._driver.id:
+            await self._topic.shut_out(self._query, earlier_id, self.now_ms())
         await self._topic.take_over(self._query, self._driver, self.now_ms())
         self._sequence = 1
 
@@ -65,6 +75,15 @@ class QueryLedger:
         assert self._driver is not None, "fence comes first"
         try:
             await self._topic.put(self._query, encode_state(state), self._driver, self._sequence, self.now_ms())
+        except MessageTooLarge:
+            if not state.pool:
+                raise WriteError(
+                    f"batch {state.batch} of query {self._query} is not visible: the decision on its "
+                    f"{len(state.transactions)} tasks is larger than max.message.bytes of topic {self._topic.name}; "
+                    "raise that, or write in fewer tasks (coalesce)"
+                ) from None
+            await self.write(without_pool(state))
+            return
         except (InvalidProducerEpoch, ProducerFenced):
             raise WriteError(
                 f"another driver has taken over query {self._query}: two of them run on the same checkpoint"

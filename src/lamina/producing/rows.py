@@ -1,6 +1,8 @@
 """Rows in Arrow columns to record batches: which row goes where, and each batch's place.
 
-Owns sequences, and the size of batches. Rows keep their order within a partition. Must not know brokers.
+Owns sequences, and the size of batches. Rows keep their order within a partition. Where rows without keys go first is
+drawn for each topic, with randomness that is handed in: a task has often less than a batch of them, and the tasks of a
+query would all fill the same partition. Must not know brokers.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,6 +44,7 @@ class RowEncoder:
         batch_format: BatchFormat,
         producer: Producer | None,
         now_ms: Callable[[], int],
+        random: Callable[[], float],
         *,
         is_transactional: bool = False,
     ) -> None:
@@ -49,6 +52,7 @@ class RowEncoder:
         self._format = batch_format
         self._producer = producer
         self._now_ms = now_ms
+        self._random = random
         self._attributes = batch_format.codec | TRANSACTIONAL_BIT * is_transactional
         self._sequences: dict[TopicPartition, int] = {}
         self._sticky: dict[str, Any] = {}
@@ -73,7 +77,10 @@ class RowEncoder:
     def _encode_topic(self, topic: str, rows: pa.Table, partitions: int) -> Iterator[Batch]:
         columns = _Columns(rows)
         assigned = np.empty(rows.num_rows, np.int32)
-        sticky = self._sticky.setdefault(topic, np.zeros(e.STICKY_COLUMNS, np.int64))
+        sticky = self._sticky.get(topic)
+        if sticky is None:
+            sticky = self._sticky[topic] = np.zeros(e.STICKY_COLUMNS, np.int64)
+            sticky[e.STICKY_PARTITION] = int(self._random() * partitions)
         bad = e.assign_partitions(columns.addresses, partitions, self._format.batch_bytes, sticky, assigned)
         if bad >= 0:
             wanted = rows.column("partition")[bad].as_py()

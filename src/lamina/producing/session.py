@@ -1,6 +1,6 @@
 """A cluster, for a writer that does not await: its client on an event loop on a thread of its own.
 
-Owns both, and the back-off that all parts of one writer share. Must not know what is written.
+Owns both, and the back-off and the randomness that all parts of one writer share. Must not know what is written.
 """
 
 import random
@@ -23,7 +23,9 @@ class Session:
     def __init__(self, client: ClientProperties) -> None:
         limits = client.limits
         self.cluster = open_cluster(client)
-        self.backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random.Random().random)
+        self.random = random.Random().random
+        """Evenly from [0, 1)."""
+        self.backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, self.random)
         self.transactions = Transactions(self.cluster, self.backoff, limits.api_timeout_ms)
         self._loop = LoopThread()
 

@@ -71,6 +71,8 @@ def write_once(
 
 async def _open(settings: SinkSettings, session: Session, ledger: QueryLedger, name: BatchName, slot: Slot) -> Attempt:
     await ledger.ensure()
+    # Of the tasks of its batch, a task knows its own number: the last one refuses for all of them.
+    await ledger.refuse_too_many(slot.partition + 1)
     bumps = await session.transactions.bumps()
     return Attempt(await open_attempt(ledger, settings.prefix, name, slot, uuid4().hex[:12]), bumps)
 

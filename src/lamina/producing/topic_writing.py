@@ -60,7 +60,9 @@ class TopicWriter:
         self._gathered_bytes = 0
         mine = writes_as.transaction
         producer = writes_as.producer if mine is None else mine.producer
-        self._encoder = RowEncoder(topic, properties.batch_format, producer, now_ms, is_transactional=mine is not None)
+        self._encoder = RowEncoder(
+            topic, properties.batch_format, producer, now_ms, session.random, is_transactional=mine is not None
+        )
 
     def __enter__(self) -> "TopicWriter":
         self._producer = self._session.run(self._begin())

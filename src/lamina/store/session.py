@@ -32,7 +32,8 @@ class Session:
     def __init__(self, store: ClusterStore, clocks: Clocks = SYSTEM_CLOCKS) -> None:
         self._store = store
         self._clocks = clocks
-        self._held = 0
+        self.held = 0
+        """The session that owns the broker's registration; 0 for none."""
         self._proof = _Proof(0, 0)
         self.is_answered = True
         """Whether the store answered when it was asked last."""
@@ -45,11 +46,11 @@ class Session:
 
     def hold(self, session_id: int) -> None:
         """From now on only this session counts: the one that owns the broker's registration. 0 for none."""
-        self._held = session_id
+        self.held = session_id
 
     def is_proven(self, now_boottime_ms: int) -> bool:
         # One read of each: the prober replaces the proof on a thread of its own.
-        proof, held = self._proof, self._held
+        proof, held = self._proof, self.held
         return held != 0 and proof.session_id == held and now_boottime_ms - proof.sent_ms < self.negotiated_timeout_ms
 
     def probe(self) -> None:
@@ -61,7 +62,7 @@ class Session:
             self.is_answered = False
             raise
         self._proof = _Proof(session_id, sent_ms)
-        self.was_proven |= session_id == self._held
+        self.was_proven |= session_id == self.held
         self.is_answered = True
 
 

@@ -192,8 +192,13 @@ def test_a_broker_that_does_not_follow_the_controller_gets_nothing_back(members:
     in_sync_again(members)
     controller = members.up[1].member.controller
     assert controller is not None
-    controller._heard_at[3] -= 3
-    members.finish(controller.balance_leaders(0))
+
+    async def balance_unheard() -> None:
+        controller._heard_at[3] -= 3
+        await controller.balance_leaders(0)
+
+    # In one turn of the loop: the broker would be heard in the next.
+    members.finish(balance_unheard())
     assert leaders(members) == [2, 2, 1]
     members.up[3].member.tell()
     members.run_until(lambda: leaders_are_balanced(members))

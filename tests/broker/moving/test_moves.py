@@ -2,12 +2,13 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lamina.broker.counters import Place
+from lamina.broker.moving import partition_move
 from lamina.broker.moving.moves import Moves
 from lamina.errors import ErrorCode
 from lamina.log.directory import LogDirectory
@@ -302,6 +303,39 @@ def test_a_fault_of_ours_ends_that_move_alone_and_is_counted(
     assert two.broker.parts.counters.unexpected == {Place.MOVE: 1}
     assert two.here is here
     two.produce()
+
+
+def move_without_flush(two: TwoDirectories, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partition is in its new directory, and no descriptor is left with which to flush it there."""
+
+    def refused(_work: object, done: Callable[[OSError], None]) -> None:
+        done(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
+
+    monkeypatch.setattr(two.broker.parts.moves._moving_parts().flushes, "run", refused)
+    # Else it would all be on the disk by then.
+    monkeypatch.setattr(partition_move, "flush", lambda _: None)
+    two.produce(4)
+    there = two.elsewhere
+    assert two.begin() == ErrorCode.NONE
+    two.broker.run_until(lambda: two.here is there)
+    assert sorted(map(len, two.names())) == [1, 1]
+
+
+def test_a_topic_can_be_deleted_whose_moved_log_cannot_be_flushed(
+    two: TwoDirectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_without_flush(two, monkeypatch)
+    two.broker.delete("t")
+    assert two.names() == [[], []]
+    assert two.broker.parts.moves.under_way == 0
+
+
+def test_a_broker_stops_whose_moved_log_cannot_be_flushed(two: TwoDirectories, monkeypatch: pytest.MonkeyPatch) -> None:
+    move_without_flush(two, monkeypatch)
+    before, place = two.values(), two.here.path
+    two.broker.restart()
+    assert (two.values(), two.here.path) == (before, place)
+    assert sorted(map(len, two.names())) == [0, 1]
 
 
 def test_the_rate_can_be_set_while_the_broker_runs(two: TwoDirectories) -> None:

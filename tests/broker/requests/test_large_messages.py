@@ -358,7 +358,7 @@ def waiting(broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch) -> dict[st
 
 
 def parked(broker: InProcessBroker) -> int:
-    return sum(len(broker.parts.partitions.get("t", index)._parked) for index in range(7))
+    return sum(len(broker.parts.partitions.get("t", index)._readers) for index in range(7))
 
 
 def test_a_fetch_of_many_partitions_is_parked_in_turns(

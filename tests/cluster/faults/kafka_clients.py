@@ -61,7 +61,8 @@ class KafkaProducer(_Client):
     def stop(self) -> None:
         """Every record was acknowledged."""
         self._tool.stop()
-        assert self._tool.named("producer_send_error") == []
+        failed = self._tool.named("producer_send_error")
+        assert failed == [], f"{len(failed)} records of {self.name} failed, first {failed[0]}"
         (summary,) = self._tool.named("tool_data")
         acked = len(self._tool.named("producer_send_success"))
         self._story.tell(f"{acked} of {summary['sent']} records of {self.name} were acknowledged")

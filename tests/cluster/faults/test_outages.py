@@ -70,12 +70,18 @@ def newest(trial: Trial, broker_id: int, partition: int, suffix: str) -> Path:
     return max(trial.brokers.replica(broker_id, "t", partition).glob(f"*{suffix}"))
 
 
+def newest_written(trial: Trial, broker_id: int, partition: int) -> Path:
+    """The newest segment may have just begun."""
+    logs = trial.brokers.replica(broker_id, "t", partition).glob("*.log")
+    return max(log for log in logs if log.stat().st_size)
+
+
 def log_bytes(trial: Trial, broker_id: int) -> int:
     return sum(len(trial.brokers.records(broker_id, "t", partition)) for partition in range(2))
 
 
 def tear_the_last_batch(trial: Trial, broker_id: int, partition: int) -> None:
-    log = newest(trial, broker_id, partition, ".log")
+    log = newest_written(trial, broker_id, partition)
     size, removed = log.stat().st_size, trial.random.randint(1, 60)
     with log.open("rb+") as file:
         file.truncate(size - removed)

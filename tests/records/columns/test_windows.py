@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 pytest.importorskip("numba")
 pytest.importorskip("pyarrow")
 
-from lamina.errors import CorruptMessage
+from lamina.errors import CorruptMessage, MessageTooLarge
 from lamina.records.batch import HEADER_BYTES, Codec
 from lamina.records.columns import reading
 from lamina.records.columns.arrow import MIN_BATCH_BYTES
-from lamina.records.columns.windows import record_windows
+from lamina.records.columns.windows import MOST_RECORD_BYTES, record_windows
 from lamina.records.record import Record, build_batch
+from lamina.records.varint import append_varint
 from tests.records.columns.test_arrow import EVERYTHING, logs, plain_rows, read, rows
 from tests.records.forgery import reseal, with_payload
 from tests.records.strategies import records
@@ -85,6 +86,28 @@ def test_pieces_that_are_not_the_records_that_were_counted(payload: bytes, count
         with pytest.raises(CorruptMessage) as raised:
             list(record_windows(pieces, count, window_bytes))
         assert str(raised.value) == reason
+
+
+def test_a_record_that_claims_too_much_is_refused_before_it_is_collected() -> None:
+    claimed = MOST_RECORD_BYTES + 1
+    start = bytearray()
+    append_varint(start, claimed)
+    taken = []
+
+    def pieces() -> Iterator[bytes]:
+        for number in range(1_000):
+            taken.append(number)
+            yield (bytes(start) if number == 0 else b"") + bytes(MIB)
+
+    sentence = f"^record 0 takes {claimed + len(start)} bytes, and {MOST_RECORD_BYTES} are the most$"
+    with pytest.raises(MessageTooLarge, match=sentence):
+        list(record_windows(pieces(), 1, 4 * MIB))
+    assert len(taken) == 4
+    data = reseal(with_payload(bytes(start) + bytes(9 * MIB), codec=Codec.GZIP), record_count=1)
+    with pytest.raises(
+        MessageTooLarge, match=r"^orders-0: a compressed batch at offset 0 cannot be read: record 0 takes"
+    ):
+        rows(read(data))
 
 
 def test_a_record_that_lies_in_a_window_is_told_by_its_number_in_the_batch() -> None:

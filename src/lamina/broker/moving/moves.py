@@ -121,7 +121,8 @@ class Moves(MetadataListener):
         """The partition goes away, and what was copied of it with it."""
         move = self._moves.get((topic, index))
         if move is not None:
-            await self._end(move)
+            move.drop()
+            await asyncio.wait((self._tasks[move.key],))
 
     def resume(self, futures: Sequence[FutureLog]) -> None:
         """Go on with what an earlier run has begun. A copy whose partition is not served stays as it is."""

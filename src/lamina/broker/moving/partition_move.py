@@ -96,6 +96,7 @@ class PartitionMove:
         self._may_lack_deletions = found is not None and self.key in self.source.offset_checkpoints.cleaner_offsets
         """Whether compaction may have removed tombstones since, of keys that the copy has: then it begins anew."""
         self._is_wanted = True
+        self._is_dropped = False
         self._is_stopping = False
         self._has_moved = False
         self._wake = asyncio.Event()
@@ -114,6 +115,11 @@ class PartitionMove:
         """Nobody wants it any more. Once the partition is in the copy it stays there."""
         self._is_wanted = False
         self._wake.set()
+
+    def drop(self) -> None:
+        """The partition goes away, and nobody needs what either directory has of it."""
+        self._is_dropped = True
+        self.cancel()
 
     def stop(self) -> None:
         """Leave everything to the next start."""
@@ -333,14 +339,19 @@ class PartitionMove:
         return flusher
 
     async def _flush(self, copy: PartitionLog, flusher: Flusher) -> None:
-        """What came last is safe in the old directory, perhaps there alone: before it goes it is safe in the copy."""
-        while True:
+        """What came last is safe in the old directory, perhaps there alone: before it goes it is safe in the copy.
+
+        Not if the partition goes away. If the broker stops, the next start finds both, and uses what reaches further.
+        """
+        while not self._is_dropped:
             flushed: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
             flusher.flush_to(copy.log_end_offset, flushed.set_result)
             if await flushed is None:
                 return
             # It failed, or the log was cut below that, or no descriptor was left.
             copy.require_online()
+            if self._is_stopping:
+                raise _Stopping
             await asyncio.sleep(_AGAIN_MS / 1000)
 
     async def _remove_source(self) -> None:

@@ -19,6 +19,7 @@ from lamina.broker.partitions.free_space import FreeSpace
 from lamina.broker.partitions.leader import InSyncProposal, Leader
 from lamina.broker.partitions.offset_waiters import OffsetWaiters, Waiter
 from lamina.broker.partitions.parked_fetch import Parked
+from lamina.broker.partitions.parked_readers import ParkedReaders
 from lamina.broker.partitions.uncommitted import UncommittedBytes
 from lamina.clocks import Clocks
 from lamina.errors import (
@@ -59,8 +60,8 @@ class Partition:
         "_commit_waiters",
         "_deletion_waiters",
         "_flusher",
-        "_parked",
-        "_parked_replicas",
+        "_followers",
+        "_readers",
         "_rules",
         "_uncommitted",
         "appended_bytes",
@@ -113,10 +114,10 @@ class Partition:
         self._flusher = flusher
         self._cluster = cluster
         self._clocks = clocks
-        self._parked: dict[Parked, None] = {}
-        """Readers of what is committed, and followers, which read all; each in the order in which they came: whoever
-        waits longest is answered first."""
-        self._parked_replicas: dict[Parked, None] = {}
+        self._readers = ParkedReaders()
+        """Those of what is committed."""
+        self._followers = ParkedReaders()
+        """They read all that is appended."""
         self._uncommitted = UncommittedBytes()
         name = log.name
         self._commit_waiters = OffsetWaiters(name)
@@ -174,7 +175,7 @@ class Partition:
             )
         self._advance_replicated(self.require_leader(), 0)
         self._tell_deleted()
-        self._tell_replicas()
+        self._followers.look_again()
 
     def follow(self, follower: Follower) -> None:
         """Follow another broker, or the same one in another epoch."""
@@ -287,8 +288,7 @@ class Partition:
             batch, header, self.leader_epoch, now_ms, Origin.COORDINATOR, transaction_version=transaction_version
         )
         self._advance(len(batch))
-        for parked in tuple(self._parked):
-            parked.look_again()
+        self._readers.look_again()
         if self.on_marker is not None:
             self.on_marker(producer_id, producer_epoch, is_commit)
 
@@ -303,17 +303,14 @@ class Partition:
         self.high_watermark = high_watermark = log.log_end_offset
         self.grown_bytes += size_bytes
         log.producers.high_watermark_moved(high_watermark)
-        if self._parked:
-            for parked in tuple(self._parked):
-                parked.changed(size_bytes)
+        self._readers.changed(size_bytes)
 
     def _advance_replicated(self, leader: Leader, size_bytes: int) -> None:
         log = self.log
         if size_bytes:
             self.appended_bytes += size_bytes
             self._uncommitted.add(log.log_end_offset, size_bytes)
-            for parked in tuple(self._parked_replicas):
-                parked.changed(size_bytes)
+            self._followers.changed(size_bytes)
         now_ms = self._clocks.monotonic_ms()
         reached = leader.high_watermark(log.log_end_offset, log.config.min_insync_replicas, now_ms)
         if reached is not None and reached > self.high_watermark:
@@ -325,16 +322,11 @@ class Partition:
         size_bytes = self._uncommitted.take_up_to(offset)
         self.grown_bytes += size_bytes
         has_ended = self.log.producers.high_watermark_moved(offset)
-        for parked in tuple(self._parked):
-            parked.changed(size_bytes)
-            if has_ended:
-                parked.look_again()
-        self._tell_replicas()
-
-    def _tell_replicas(self) -> None:
-        """Something else than the end of the log has changed that followers are told."""
-        for parked in tuple(self._parked_replicas):
-            parked.look_again()
+        self._readers.changed(size_bytes)
+        if has_ended:
+            self._readers.look_again()
+        # Something else than the end of the log has changed that followers are told.
+        self._followers.look_again()
 
     def _tell_committed(self) -> None:
         if not self._commit_waiters:
@@ -540,7 +532,7 @@ class Partition:
             return
         self._deletion_waiters.add(offset, waiter)
         self._tell_deleted()
-        self._tell_replicas()
+        self._followers.look_again()
 
     def _tell_deleted(self) -> None:
         if self._deletion_waiters:
@@ -591,11 +583,11 @@ class Partition:
 
     def park(self, parked: Parked, *, is_replica: bool = False) -> None:
         """Have it told of all that is appended, if a follower waits, or else of what is committed."""
-        (self._parked_replicas if is_replica else self._parked)[parked] = None
+        (self._followers if is_replica else self._readers).add(parked)
 
     def unpark(self, parked: Parked) -> None:
-        self._parked.pop(parked, None)
-        self._parked_replicas.pop(parked, None)
+        self._readers.remove(parked)
+        self._followers.remove(parked)
 
     def release_all(self) -> None:
         """Wake all waiters: the role is lost, the partition goes away, or the broker stops."""
@@ -603,5 +595,5 @@ class Partition:
         error = self._not_leader() if failure is None else StorageError(failure)
         self._commit_waiters.fail(error)
         self._deletion_waiters.fail(error)
-        for parked in (*self._parked, *self._parked_replicas):
-            parked.stop_waiting()
+        self._readers.stop_waiting()
+        self._followers.stop_waiting()

@@ -5,10 +5,11 @@ import click
 from lamina.cli.cluster.directory import broker_from, local_cluster_option
 from lamina.cli.cluster.done import print_cluster
 from lamina.cli.options.cluster import as_json_option
-from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
+from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.text import counted
 from lamina.cli.reassignment.following import look
 from lamina.client.cluster import Cluster
+from lamina.cluster.errors import keeps_replicas
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
 
@@ -32,16 +33,14 @@ def remove_broker(cluster: LocalCluster, broker: str, as_json: bool) -> int:
     `lamina brokers decommission N` moves its replicas away first. Its directory is left for you to remove.
     """
     broker_id = broker_from(cluster, broker, "that keeps nothing")
-    cluster.check_removable(broker_id)
-    layout, _ = look(Cluster(cluster.bootstrap_servers()))
-    kept = sum(broker_id in placed.replicas for placed in layout.partitions.values())
-    if kept:
-        warn(
-            f"broker {broker_id} keeps replicas of {counted(kept, 'partition')}: move them away first, with "
-            f"`lamina brokers decommission {broker_id} --bootstrap-server {cluster.bootstrap_servers()}`"
-        )
-        return SOMETHING_WRONG
-    cluster.remove_broker(broker_id, warn)
+
+    def check() -> None:
+        layout, _ = look(Cluster(cluster.bootstrap_servers()))
+        kept = sum(broker_id in placed.replicas for placed in layout.partitions.values())
+        if kept:
+            raise keeps_replicas(broker_id, counted(kept, "partition"), cluster.bootstrap_servers())
+
+    cluster.remove_broker(broker_id, check, warn)
     left = cluster.layout.data(broker_name(broker_id))
     print_cluster(cluster, f"Removed broker {broker_id}. What is left in {left} is not needed.", as_json=as_json)
     return FINE

@@ -207,6 +207,10 @@ class ColumnReader:
                     return
         except CorruptMessage as error:
             raise self._damage(int(row[POSITION]), int(row[BASE_OFFSET]), str(error)) from None
+        except MessageTooLarge as error:
+            raise MessageTooLarge(
+                f"{self._name}: a compressed batch at offset {row[BASE_OFFSET]} cannot be read: {error}"
+            ) from None
 
     def _malformed(self, part: _Part) -> CorruptMessage:
         row = part.rows[part.place[ROW]]

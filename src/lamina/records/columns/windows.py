@@ -1,8 +1,8 @@
 """The records of one batch, however large, as windows of whole records.
 
 Owns that a record which straddles two pieces is carried over, so that memory is bounded by a window or by the largest
-record, and that there are as many records as the header counts, and nothing else. Must not know what a record holds,
-nor where the pieces come from.
+record, how large that may be, and that there are as many records as the header counts, and nothing else. Must not know
+what a record holds, nor where the pieces come from.
 """
 
 from collections.abc import Callable, Iterator
@@ -11,13 +11,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from lamina.errors import CorruptMessage
+from lamina.errors import CorruptMessage, MessageTooLarge
 from lamina.records.batch import Buffer
 from lamina.records.columns.memory import Bytes, address_of
 from lamina.records.columns.numbers import BAD, read_varint
 from lamina.records.columns.sources import STAMP
 
 WINDOW_BYTES = 4 * 1024 * 1024
+MOST_RECORD_BYTES = 256 * 1024 * 1024
+"""A few KiB of zeros, compressed, may claim to be a record of 2 GiB."""
 
 _MOST_LENGTH_BYTES = 5
 _SIGNATURE = "UniTuple(int64, 3)(Array(uint8, 1, 'C', readonly=True), int64)"
@@ -31,7 +33,10 @@ class Window(NamedTuple):
 
 
 def record_windows(pieces: Iterator[Buffer], record_count: int, window_bytes: int) -> Iterator[Window]:
-    """Raises `CorruptMessage` where the pieces are not so many records, each as long as it says."""
+    """Raises `CorruptMessage` where the pieces are not so many records, each as long as it says.
+
+    Raises `MessageTooLarge` for one of more than `MOST_RECORD_BYTES`, before it is collected.
+    """
     first, carried, wanted, is_over = 0, b"", window_bytes, False
     while not is_over:
         parts, size = [carried], len(carried)
@@ -51,6 +56,8 @@ def record_windows(pieces: Iterator[Buffer], record_count: int, window_bytes: in
         left = len(window) - end
         if needed == BAD:
             raise CorruptMessage(f"record {first} does not begin with its length")
+        if needed > MOST_RECORD_BYTES:
+            raise MessageTooLarge(f"record {first} takes {needed} bytes, and {MOST_RECORD_BYTES} are the most")
         if left and first == record_count:
             raise CorruptMessage(f"bytes follow the last of {record_count} records")
         if left and is_over:
