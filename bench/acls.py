@@ -15,6 +15,7 @@ from typing import Any, cast
 from lamina.broker.counters import RequestCounters
 from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.request import Request
+from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.diff import Changes
 from lamina.image.image import Image
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
@@ -58,7 +59,7 @@ def main() -> None:
     acls = rules(1)
     image = Image("bench", acls=acls)
     index = AccessIndex(["User:admin"])
-    authorizer = Authorizer(index, lambda: image)
+    authorizer = Authorizer(index, lambda: image, SYSTEM_CLOCKS)
     began = time.perf_counter()
     authorizer.image_changed(Changes(acls=acls))
     sys.stdout.write(f"{RULES} rules indexed in {(time.perf_counter() - began) * 1e3:.1f} ms\n")

@@ -35,6 +35,8 @@ WRITE_TXN_MARKERS, TXN_OFFSET_COMMIT, CREATE_ACLS, DELETE_ACLS = 27, 28, 30, 31
 DESCRIBE_CONFIGS, ALTER_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 32, 33, 34, 35
 CREATE_PARTITIONS, DELETE_GROUPS, ELECT_LEADERS, INCREMENTAL_ALTER_CONFIGS = 37, 42, 43, 44
 ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, OFFSET_DELETE = 45, 46, 47
+DESCRIBE_CLIENT_QUOTAS, ALTER_CLIENT_QUOTAS = 48, 49
+DESCRIBE_USER_SCRAM_CREDENTIALS, ALTER_USER_SCRAM_CREDENTIALS = 50, 51
 UPDATE_FEATURES, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS = 57, 61, 65, 66
 CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE, LIST_CONFIG_RESOURCES, DESCRIBE_TOPIC_PARTITIONS = 68, 69, 74, 75
 
@@ -178,6 +180,15 @@ class LongRequests:
         acl = {"resource_type": TOPIC, "principal": "User:a", "host": "*", "operation": 2, "permission_type": 3}
         yield LongRequest(CREATE_ACLS, {"creations": [{**acl, "resource_name": name} for name in self._absent]})
         yield LongRequest(DELETE_ACLS, {"filters": [{"resource_name_filter": name} for name in self._absent]})
+        users = [{"name": name} for name in self._absent]
+        yield LongRequest(DESCRIBE_USER_SCRAM_CREDENTIALS, {"users": users})
+        deletions = [{"name": name, "mechanism": 1} for name in self._absent]
+        yield LongRequest(ALTER_USER_SCRAM_CREDENTIALS, {"deletions": deletions})
+        entities = [[{"entity_type": "user", "entity_name": name}] for name in self._absent]
+        quota = [{"key": "producer_byte_rate", "value": 1.0, "remove": False}]
+        altered = [{"entity": entity, "ops": quota} for entity in entities]
+        yield LongRequest(ALTER_CLIENT_QUOTAS, {"entries": altered, "validate_only": True})
+        yield LongRequest(DESCRIBE_CLIENT_QUOTAS, {"components": [{"entity_type": "user", "match_type": 2}]})
         deleted = [{"name": name} for name in self._absent]
         yield LongRequest(DELETE_TOPICS, {"topics": deleted}, "topics that are not there")
 

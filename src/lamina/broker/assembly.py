@@ -110,7 +110,7 @@ def build_parts(
     moves = publisher.moves = Moves(
         settings, clocks, threads, ground.counters, logs.directories, logs.partitions, logs.removal, cleaner
     )
-    authorizer = _build_authorizer(settings, logs)
+    authorizer = _build_authorizer(ground, logs)
     serving = _build_serving(ground, logs, deciding, metadata, coordination, cleaner, moves, authorizer)
     handlers = serving.handlers
     fetchers: ReplicaFetchers | None = None
@@ -312,13 +312,14 @@ class _Serving:
     actual_values: dict[str, str]
 
 
-def _build_authorizer(settings: BrokerSettings, logs: _Logs) -> Authorizer | None:
+def _build_authorizer(ground: _Ground, logs: _Logs) -> Authorizer | None:
+    settings = ground.settings
     if not settings.get(AUTHORIZER_CLASS_NAME):
         return None
     index = AccessIndex(
         principals(settings[SUPER_USERS]), allows_everyone_without_acl=settings[ALLOW_EVERYONE_IF_NO_ACL_FOUND]
     )
-    authorizer = Authorizer(index, lambda: logs.cluster.image)
+    authorizer = Authorizer(index, lambda: logs.cluster.image, ground.clocks)
     logs.publisher.add_listener(authorizer)
     return authorizer
 

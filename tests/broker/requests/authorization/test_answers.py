@@ -427,6 +427,24 @@ def test_what_is_denied_is_a_line_of_json_s59(world: World, caplog: pytest.LogCa
         assert told["rule"] == "DENY User:* WRITE from * on LITERAL t"
 
 
+def test_of_one_request_a_hundred_denials_are_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    names = [f"no-{number}" for number in range(300)]
+    with caplog.at_level(logging.INFO, "lamina.audit"):
+        partition = {"partition_index": 0, "timestamp": -1}
+        asked = [{"name": name, "partitions": [partition]} for name in ("t", *names)]
+        world.allow((DESCRIBE, TOPIC, "t"))
+        answer = world.ask(2, 7, topics=asked)
+        assert [topic.partitions[0].error_code for topic in answer.topics] == [0] + [29] * 300
+        told = audited(caplog)
+        assert len(told) == 100
+        assert [one.get("further") for one in told if "further" in one] == ["denials of this request are not told"]
+        described = world.ask(METADATA, 12, topics=[{"name": name} for name in ("t", *names)])
+        assert topics_of(described) == {"t": 0} | dict.fromkeys(names, 29)
+        assert len(audited(caplog)) == 100
+        assert produce(world, "t") == {"t": 29}
+        assert len(audited(caplog)) == 1, "another request"
+
+
 def test_what_is_allowed_is_told_when_debugging_each_time(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.allow((WRITE, TOPIC, "t"))
     with caplog.at_level(logging.DEBUG, "lamina.audit"):

@@ -13,6 +13,7 @@ from uuid import UUID
 from lamina.broker.loggers import LEVELS
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.requests.request import Request
+from lamina.clocks import Clocks
 from lamina.image.diff import Changes
 from lamina.image.image import Image
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
@@ -22,6 +23,8 @@ audit = logging.getLogger("lamina.audit")
 
 MOST_DECISIONS = 100_000
 """What is kept of them takes some 30 MB; clients choose names, so there is no natural end."""
+MOST_DENIALS_TOLD = 100
+"""Of one request: a stranger may ask for thousands of names at a time."""
 _ANY = ""
 """In place of a name that nothing can have: on any resource of the type."""
 
@@ -60,8 +63,13 @@ _Question = tuple[str, str, Operation, ResourceType, str]
 
 
 class Authorizer(MetadataListener):
-    def __init__(self, index: AccessIndex, image: Callable[[], Image]) -> None:
+    def __init__(self, index: AccessIndex, image: Callable[[], Image], clocks: Clocks) -> None:
         """``index`` has no rules yet: they come with the metadata."""
+        self.clocks = clocks
+        """For whoever asks about many things, in turns of the loop."""
+        self._asker: Request | None = None
+        self._denials_told = 0
+        """Of that request, one after the other."""
         self._index = index
         self._image = image
         self._decisions: dict[_Question, bool] = {}
@@ -154,6 +162,11 @@ class Authorizer(MetadataListener):
         level = logging.DEBUG if is_allowed else logging.INFO
         if not audit.isEnabledFor(level):
             return
+        if request is not self._asker:
+            self._asker, self._denials_told = request, 0
+        self._denials_told += not is_allowed
+        if self._denials_told > MOST_DENIALS_TOLD:
+            return
         client = request.client
         told = {
             "event": "authorization",
@@ -168,6 +181,8 @@ class Authorizer(MetadataListener):
             "client_id": request.client_id,
             "rule": self._reason(client.principal, client.host, operation, type_, name, is_allowed),
         }
+        if self._denials_told == MOST_DENIALS_TOLD:
+            told["further"] = "denials of this request are not told"
         audit.log(level, "%s", json.dumps(told, ensure_ascii=False), extra={"told": told})
 
     def _reason(

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from lamina.broker.requests.api import Handler
-from lamina.broker.requests.authorization.guards import Guard, Guarding, changed, denial, divided
+from lamina.broker.requests.authorization.guards import Guard, Guarding, changed, denial, with_divided
 from lamina.broker.requests.request import Request
 from lamina.errors import KafkaError
 from lamina.security.acls import Operation, ResourceType
@@ -67,8 +67,7 @@ def each_topic(operation: Operation) -> Guard:
             name = topic.name if hasattr(topic, "name") else authorizer.topic_name(topic.topic_id)
             return name is None or authorizer.allows(request, operation, ResourceType.TOPIC, name)
 
-        def guarded(request: Request, message: Any) -> Any:
-            allowed, denied = divided(message.topics, lambda topic: is_allowed(request, topic))
+        def answer(request: Request, message: Any, allowed: tuple[Any, ...], denied: tuple[Any, ...]) -> Any:
             if not denied:
                 return handle(request, message)
             refused = api.error_response(request, message.replace(topics=denied), denial(operation, ResourceType.TOPIC))
@@ -77,6 +76,14 @@ def each_topic(operation: Operation) -> Guard:
             return changed(
                 handle(request, message.replace(topics=allowed)),
                 lambda response: response.replace(topics=(*response.topics, *refused.topics)),
+            )
+
+        def guarded(request: Request, message: Any) -> Any:
+            return with_divided(
+                authorizer.clocks,
+                message.topics,
+                lambda topic: is_allowed(request, topic),
+                lambda allowed, denied: answer(request, message, allowed, denied),
             )
 
         return guarded

@@ -25,7 +25,7 @@ from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.partition_metadata import View, partition_metadata
 from lamina.broker.requests.request import Request, Response
 from lamina.broker.threads import Threads
-from lamina.broker.turns import Turns
+from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.errors import (
     ErrorCode,
@@ -90,6 +90,8 @@ class DescribeTopics:
         # Topics by name that this client may not create, or not even hear of.
         errors: dict[str, KafkaError] = {}
         if self._authorizer is not None and message.topics:
+            if len(message.topics) > _TOPICS_AT_A_TIME:
+                return self._check_and_answer(self._authorizer, request, message, missing)
             errors = _denied(self._authorizer, request, message, missing)
             missing = [name for name in missing if name not in errors]
         if missing:
@@ -111,6 +113,19 @@ class DescribeTopics:
             return []
         named = dict.fromkeys(topic.name for topic in message.topics if topic.name)
         return [name for name in named if name not in self._metadata.image.topics and name not in _NEVER_MADE]
+
+    async def _check_and_answer(
+        self, authorizer: Authorizer, request: Request, message: Any, missing: list[str]
+    ) -> Response:
+        """For many topics: what is decided about each is found in turns, and known when it is looked at."""
+        async for topic in in_turns(message.topics, self._clocks):
+            if topic.name:
+                authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        errors = _denied(authorizer, request, message, missing)
+        missing = [name for name in missing if name not in errors]
+        if missing:
+            return await self._create_and_answer(request, message, missing, errors)
+        return await self._find_and_answer(request, message, errors)
 
     async def _create_and_answer(
         self, request: Request, message: Any, missing: list[str], denied: dict[str, KafkaError]
