@@ -160,3 +160,22 @@ def test_a_password_that_was_set_is_not_told(broker: TlsBroker, tmp_path: Path) 
     assert entries[f"{prefix}password"].value is None
     assert entries[f"{prefix}password"].is_sensitive
     assert PASSWORD not in repr(answer)
+
+
+def test_who_is_trusted_no_more_resumes_no_session(broker: TlsBroker) -> None:
+    context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    OWN.cert.configure_cert(context)
+
+    def connect(session: ssl.SSLSession | None = None) -> ssl.SSLSession | None:
+        plain = broker.connect_plainly("MUTUAL")
+        with context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as client:
+            return client.session
+
+    session = connect(connect())
+    broker.trust_store.write_text(STRANGER.certificates)
+    metadata = broker.parts.metadata
+    broker.run(metadata.key_material.refresh(metadata.settings))
+    for resumed in (session, None):
+        with pytest.raises(OSError):  # noqa: PT011
+            connect(resumed)
