@@ -7,9 +7,10 @@ from typing import Any
 
 from lamina.broker.requests.api import Handler
 from lamina.broker.requests.authorization.authorizer import Authorizer
-from lamina.broker.requests.authorization.guards import Guarding, changed, denial
+from lamina.broker.requests.authorization.guards import Guarding, denial
 from lamina.broker.requests.logger_configs import RESOURCE_TYPE as BROKER_LOGGER
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
 from lamina.errors import KafkaError
 from lamina.image.image import ResourceType as ConfigType
 from lamina.security.acls import Operation, ResourceType
@@ -37,9 +38,9 @@ def refusal(authorizer: Authorizer, request: Request, operation: Operation, reso
 def alter_configs(guarding: Guarding) -> Handler:
     api, handle, authorizer = guarding
 
-    def guarded(request: Request, message: Any) -> Any:
+    async def guarded(request: Request, message: Any) -> Any:
         allowed, refused = [], []
-        for resource in message.resources:
+        async for resource in in_turns(message.resources, authorizer.clocks):
             error = refusal(authorizer, request, Operation.ALTER_CONFIGS, resource)
             if error is None:
                 allowed.append(resource)
@@ -47,10 +48,8 @@ def alter_configs(guarding: Guarding) -> Handler:
                 of_one = api.error_response(request, message.replace(resources=(resource,)), error)
                 refused += of_one.responses
         if not refused:
-            return handle(request, message)
-        return changed(
-            handle(request, message.replace(resources=tuple(allowed))),
-            lambda response: response.replace(responses=(*response.responses, *refused)),
-        )
+            return await handle(request, message)
+        response = await handle(request, message.replace(resources=tuple(allowed)))
+        return response.replace(responses=(*response.responses, *refused))
 
     return guarded

@@ -12,6 +12,7 @@ from lamina.broker.requests.authorization.topics import each_topic
 from lamina.broker.requests.authorized_operations import NOT_ASKED
 from lamina.broker.requests.offset_outcomes import one_outcome, response_with
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
 from lamina.errors import ErrorCode, TopicAuthorizationFailed
 from lamina.security.acls import Operation, ResourceType
 from lamina.security.authorizer import CLUSTER_NAME
@@ -75,7 +76,12 @@ def offset_fetch(guarding: Guarding) -> Handler:
             lambda response: response.replace(topics=(*response.topics, *refused)),
         )
 
-    def of_several(request: Request, message: Any) -> Any:
+    async def of_several(request: Request, message: Any) -> Any:
+        clocks = authorizer.clocks
+        # What is decided about each is found in turns, and known below.
+        async for group in in_turns(message.groups, clocks):
+            async for topic in in_turns(group.topics or (), clocks):
+                _is_visible(authorizer, request, topic)
         groups, refused = divided(
             message.groups, lambda group: authorizer.allows(request, Operation.DESCRIBE, GROUP, group.group_id)
         )
@@ -97,7 +103,7 @@ def offset_fetch(guarding: Guarding) -> Handler:
 
         error = denial(Operation.DESCRIBE, GROUP)
         more = api.error_response(request, message.replace(groups=refused), error).groups
-        return changed(handle(request, message.replace(groups=tuple(asked))), answered)
+        return answered(await handle(request, message.replace(groups=tuple(asked))))
 
     def guarded(request: Request, message: Any) -> Any:
         return (of_one if request.api_version < _FIRST_BATCHED else of_several)(request, message)
@@ -182,14 +188,16 @@ def _with_operations(authorizer: Authorizer, request: Request, group: Any) -> An
     return group.replace(authorized_operations=authorizer.operations(request, GROUP, group.group_id))
 
 
-def list_groups(authorizer: Authorizer, request: Request, response: Any) -> Any:
+async def list_groups(authorizer: Authorizer, request: Request, response: Any) -> Any:
     """DESCRIBE of the cluster tells all; else those that may be described."""
     if authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return response
     return response.replace(
         groups=tuple(
-            group
-            for group in response.groups
-            if authorizer.allows_filtering(request, Operation.DESCRIBE, GROUP, group.group_id)
+            [
+                group
+                async for group in in_turns(response.groups, authorizer.clocks)
+                if authorizer.allows_filtering(request, Operation.DESCRIBE, GROUP, group.group_id)
+            ]
         )
     )

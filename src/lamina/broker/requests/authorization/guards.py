@@ -172,11 +172,12 @@ async def _divided_in_turns(
 
 
 def changed(response: Any, change: Callable[[Any], Any]) -> Any:
-    """The response of a handler with a change, now or when it is there."""
+    """The response of a handler with a change, now or when it is there; the change may take turns of the loop."""
     if isinstance(response, Awaitable):
         return _changed_later(response, change)
     return change(response)
 
 
 async def _changed_later(response: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
-    return change(await response)
+    answer = change(await response)
+    return await answer if isinstance(answer, Awaitable) else answer

@@ -11,6 +11,7 @@ from uuid import UUID
 from lamina.broker.requests.api import Handler
 from lamina.broker.requests.authorization.guards import Guard, Guarding, changed, denial, with_divided
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
 from lamina.errors import KafkaError
 from lamina.security.acls import Operation, ResourceType
 from lamina.security.authorizer import CLUSTER_NAME
@@ -33,12 +34,12 @@ def delete_topics(guarding: Guarding) -> Handler:
             return denial(Operation.DELETE, ResourceType.TOPIC), topic
         return None
 
-    def guarded(request: Request, message: Any) -> Any:
+    async def guarded(request: Request, message: Any) -> Any:
         if authorizer.allows_filtering(request, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
-            return handle(request, message)
+            return await handle(request, message)
         field = "topics" if request.api_version >= _FIRST_BY_ID else "topic_names"
         allowed, answers = [], []
-        for one in getattr(message, field):
+        async for one in in_turns(getattr(message, field), authorizer.clocks):
             by_name = isinstance(one, str)
             refusal = refused(request, one if by_name else one.name, None if by_name else one.topic_id)
             if refusal is None:
@@ -48,11 +49,9 @@ def delete_topics(guarding: Guarding) -> Handler:
                 (answer,) = api.error_response(request, message.replace(**{field: (one,)}), error).responses
                 answers.append(answer.replace(name=name))
         if not answers:
-            return handle(request, message)
-        return changed(
-            handle(request, message.replace(**{field: tuple(allowed)})),
-            lambda response: response.replace(responses=(*response.responses, *answers)),
-        )
+            return await handle(request, message)
+        response = await handle(request, message.replace(**{field: tuple(allowed)}))
+        return response.replace(responses=(*response.responses, *answers))
 
     return guarded
 

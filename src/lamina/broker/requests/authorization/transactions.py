@@ -10,6 +10,7 @@ from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.authorization.guards import Guarding, check, denial, needing, on_cluster
 from lamina.broker.requests.authorization.topics import each_topic
 from lamina.broker.requests.request import Request
+from lamina.broker.turns import in_turns
 from lamina.errors import ErrorCode
 from lamina.image.topic import INTERNAL_TOPICS
 from lamina.security.acls import Operation, ResourceType
@@ -99,11 +100,13 @@ def describe_transactions(authorizer: Authorizer, request: Request, response: An
     return response.replace(transaction_states=tuple(map(visible, response.transaction_states)))
 
 
-def list_transactions(authorizer: Authorizer, request: Request, response: Any) -> Any:
+async def list_transactions(authorizer: Authorizer, request: Request, response: Any) -> Any:
     return response.replace(
         transaction_states=tuple(
-            state
-            for state in response.transaction_states
-            if authorizer.allows_filtering(request, Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
+            [
+                state
+                async for state in in_turns(response.transaction_states, authorizer.clocks)
+                if authorizer.allows_filtering(request, Operation.DESCRIBE, TRANSACTIONAL_ID, state.transactional_id)
+            ]
         )
     )
