@@ -2,7 +2,6 @@
 
 import logging
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from tests.broker.cluster.members import (
     MemberProcess,
     Members,
 )
-from tests.broker.in_process import NoSocket
 
 FIND_COORDINATOR, API_VERSIONS, WRITE_TXN_MARKERS, CREATE_PARTITIONS = 10, 18, 27, 37
 ALTER_CONFIGS, ALTER_PARTITION, UPDATE_FEATURES, ENVELOPE, FOLLOW_METADATA = 33, 56, 57, 58, 10_000
@@ -83,7 +81,7 @@ def test_a_forwarded_request_is_served_as_its_own_principals(members: Members, m
     for (api_key, version), (_, _, counters) in list(router._offered.items()):
         if api_key == CREATE_TOPICS:
             monkeypatch.setitem(router._offered, (api_key, version), (api, noted, counters))
-    monkeypatch.setattr("tests.broker.cluster.members.NoSocket", partial(NoSocket, principal="User:alice"))
+    members.principal = "User:alice"
     assert create(members, 2, new_topic("a")) == [0]
     assert seen == [("User:alice", "127.0.0.1")]
 
