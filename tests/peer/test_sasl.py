@@ -17,10 +17,11 @@ from lamina.errors import (
     UnsupportedSaslMechanism,
 )
 from lamina.peer.connection import Connection
-from lamina.peer.connector import Connector, open_connection
+from lamina.peer.connector import Connector, PlainConnector, is_refused, open_connection
 from lamina.peer.limits import Limits
+from lamina.peer.sasl import SaslConnector
 from lamina.peer.security import connectors
-from lamina.peer.security_properties import parse_security
+from lamina.peer.security_properties import Login, parse_security
 from lamina.security.scram import MECHANISMS, ScramCredential, ScramServer, credential_from, salted_password
 from tests.peer.loops import SkippingLoop, run
 from tests.peer.scripted import FIND_COORDINATOR, OFFERED, Answer, Facts, ScriptedBroker, versions_facts
@@ -153,6 +154,36 @@ def test_a_token_is_read_from_its_file(tmp_path: Path) -> None:
 
     ask(logins(authenticate), oauth(token))
     assert told == [b"n,,\x01auth=Bearer a.b.c\x01\x01"]
+
+
+def test_a_token_may_come_from_a_callable() -> None:
+    told: list[bytes] = []
+
+    def authenticate(data: bytes) -> Facts:
+        told.append(data)
+        return accepted()
+
+    async def scenario(_: SkippingLoop) -> None:
+        login = Login("OAUTHBEARER")
+        connector = SaslConnector(PlainConnector("test"), login, lambda: "", token=lambda: "d.e.f")
+        async with ScriptedBroker(logins(authenticate)) as broker:
+            (await open_connection(connector, broker.address, Limits())).close()
+
+    run(scenario)
+    assert told == [b"n,,\x01auth=Bearer d.e.f\x01\x01"]
+
+
+def test_a_port_where_nobody_listens_is_told_from_a_login_that_is_refused() -> None:
+    """By this a dead process is known (`is_refused`), and no living one is taken for dead."""
+
+    async def scenario(_: SkippingLoop) -> tuple[bool, bool]:
+        connector = connector_of(properties("SCRAM-SHA-256"))
+        async with ScriptedBroker(logins(lambda _: refused("Authentication failed"))) as broker:
+            address = broker.address
+            while_alive = await is_refused(connector, address, Limits())
+        return while_alive, await is_refused(connector, address, Limits())
+
+    assert run(scenario) == (False, True)
 
 
 def test_a_token_that_is_refused(tmp_path: Path) -> None:
