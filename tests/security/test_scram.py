@@ -180,6 +180,15 @@ def test_a_nonce_has_to_be_equal(nonce: bytes) -> None:
         answering.respond(final.replace(b"r=ourstheirs", b"r=" + nonce))
 
 
+def test_a_nonce_with_the_clients_part_twice_is_refused_with_what_to_do() -> None:
+    """As by Kafka 4; librdkafka sent it until 2.6.1, and its users are told no more than that a password is wrong."""
+    answering = server(kept(ScramMechanism.SHA_256, "secret"))
+    answering.respond(b"n,,n=alice,r=ours")
+    with pytest.raises(ScramError, match="librdkafka") as refused:
+        answering.respond(b"c=biws,r=oursourstheirs,p=AAAA")
+    assert "2.6.1" in str(refused.value.told)
+
+
 def test_the_header_is_bound() -> None:
     """S41: Kafka does not look at it."""
     answering = server(kept(ScramMechanism.SHA_256, "secret"))

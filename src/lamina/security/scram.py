@@ -86,6 +86,12 @@ def salt_from(random_bytes: bytes) -> bytes:
     return "".join(_RADIX_36[number // 36**place % 36] for place in range(_SALT_CHARACTERS)).encode()
 
 
+class RepeatedNonce(ScramError):
+    """A client's nonce with its own part twice, which Kafka refuses too; whoever uses such a client has to be told."""
+
+    told = "Authentication failed: the nonce of SCRAM is wrong, as librdkafka before 2.6.1 sends it: use a newer one"
+
+
 class ScramServer:
     """A broker's side of one login. ``look_up`` finds a user's credential, ``secret`` belongs to the broker alone.
 
@@ -106,6 +112,7 @@ class ScramServer:
         self._look_up = look_up
         self._secret = secret
         self._nonce = nonce
+        self._repeated_nonce = ""
         self._state = _ServerState.FIRST
         self._header = b""
         self._messages = b""
@@ -144,6 +151,7 @@ class ScramServer:
             salt, iterations = credential.salt, credential.iterations
         self._credential = credential
         self._nonce = first.nonce + self._nonce
+        self._repeated_nonce = first.nonce + self._nonce
         self._header = first.header.encode()
         response = f"r={self._nonce},s={b64encode(salt).decode()},i={iterations}".encode()
         self._messages = first.bare.encode() + b"," + response
@@ -155,6 +163,8 @@ class ScramServer:
         if not separator or len(parts) < 2 or not parts[0].startswith("c=") or not parts[1].startswith("r="):
             raise ScramError("the client's final message is malformed")
         _extensions(parts[2:])
+        if parts[1][2:] == self._repeated_nonce:
+            raise RepeatedNonce(RepeatedNonce.told)
         is_bound = hmac.compare_digest(_base64(parts[0][2:]), self._header)
         if not hmac.compare_digest(parts[1][2:].encode(), self._nonce.encode()) or not is_bound:
             raise ScramError("the client's final message does not belong to its first")
