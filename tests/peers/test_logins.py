@@ -4,6 +4,7 @@ and for longer than a login holds (S43, S71, S74)."""
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from lamina.cluster.ports import free_port
 from tests.peers.kafka import KafkaFailedError, run_tool
 from tests.peers.lamina import Lamina
+from tests.peers.secure_kafka import unsecured_token
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 
@@ -109,6 +111,58 @@ def test_a_java_client_with_a_wrong_password_is_told(broker: LaminaWithLogins, m
     told = "invalid_token" if mechanism == "OAUTHBEARER" else "Authentication failed: "
     with pytest.raises(KafkaFailedError, match=f"SaslAuthenticationException.*{told}"):
         topics(broker, config, "--list")
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kcat(broker: LaminaWithLogins, mechanism: str) -> None:
+    def kcat(password: str, *arguments: str, sent: str = "") -> subprocess.CompletedProcess[str]:
+        login = {"sasl.username": "alice", "sasl.password": password}
+        if mechanism == "OAUTHBEARER":
+            login = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"}
+        given = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, **login}
+        options = [part for name, value in given.items() for part in ("-X", f"{name}={value}")]
+        command = ["kcat", "-b", broker.logins, "-X", "allow.auto.create.topics=true", *options, *arguments]
+        return subprocess.run(command, input=sent, capture_output=True, text=True, timeout=60)
+
+    topic = f"kcat-{mechanism}"
+    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", kcat(PASSWORD, "-V").stdout)
+    assert found is not None
+    if mechanism.startswith("SCRAM") and tuple(map(int, found.groups())) < (2, 6, 1):
+        assert "librdkafka before 2.6.1" in kcat(PASSWORD, "-L", "-m", "2").stderr
+        return
+    assert kcat(PASSWORD, "-P", "-t", topic, "-p", "0", sent="one\ntwo\n").returncode == 0
+    assert kcat(PASSWORD, "-C", "-t", topic, "-p", "0", "-e", "-q").stdout == "one\ntwo\n"
+    if mechanism != "OAUTHBEARER":
+        refused = kcat("wrong", "-L", "-m", "2")
+        assert refused.returncode != 0
+        assert "Authentication failed: " in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    built = tmp_path_factory.mktemp("go") / "peer"
+    source = Path(__file__).parent / "go"
+    compiled = subprocess.run(["go", "build", "-o", str(built), "."], cwd=source, capture_output=True, text=True)
+    assert compiled.returncode == 0, compiled.stderr
+    return built
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_franz_go_logs_in_and_again(franz_go: Path, broker: LaminaWithLogins, mechanism: str) -> None:
+    """S73"""
+
+    def log_in(secret: str) -> subprocess.CompletedProcess[str]:
+        line = f"go-{mechanism} {mechanism} alice {secret}\n"
+        return subprocess.run(
+            [franz_go, broker.logins, "login"], input=line, capture_output=True, text=True, timeout=60
+        )
+
+    is_token = mechanism == "OAUTHBEARER"
+    right = log_in(unsecured_token("alice") if is_token else PASSWORD)
+    assert (right.returncode, right.stdout) == (0, "30\n"), right.stderr
+    wrong = log_in(unsecured_token("alice", -1) if is_token else "wrong")
+    assert wrong.returncode == 1
+    assert ("oauth response" if is_token else "Authentication failed: ") in wrong.stderr
 
 
 def test_a_java_producer_logs_in_again_and_loses_nothing(broker: LaminaWithLogins, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,16 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
 	defer cancel()
 	broker := os.Args[1]
+	if len(os.Args) > 2 && os.Args[2] == "login" {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		read, err := logIn(broker, line)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(read)
+		return
+	}
 	for _, step := range []struct {
 		name string
 		run  func(context.Context, string) (any, error)
