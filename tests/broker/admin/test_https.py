@@ -2,16 +2,19 @@
 
 import http.client
 import json
+import os
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography import x509
 
+from lamina.broker.admin import secured_sockets
+from lamina.broker.admin.serving import MAX_CONNECTIONS
 from lamina.client.admin_listener import find_admin_listener
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
@@ -171,6 +174,50 @@ def test_plain_http_on_it_is_closed_and_no_other_is_held_up(broker: TlsBroker) -
     with pytest.raises((http.client.HTTPException, ConnectionError)):
         asked(plain)
     assert asked(connected(broker))
+
+
+def test_who_says_nothing_has_a_place_only_until_others_want_it(
+    broker: TlsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S85: connections are counted before their handshake, so that silent ones take few descriptors."""
+    monkeypatch.setattr(secured_sockets, "HANDSHAKE_SECONDS", 600)
+    assert asked(connected(broker))
+    before = len(os.listdir("/dev/fd"))
+    strangers = [
+        socket.create_connection(("127.0.0.1", secured(broker).port), timeout=30) for _ in range(3 * MAX_CONNECTIONS)
+    ]
+    try:
+        for half, stranger in enumerate(strangers[MAX_CONNECTIONS:]):
+            stranger.sendall(b"\x16\x03\x01\x02\x00\x01"[: half % 7])
+        for stranger in strangers[: 2 * MAX_CONNECTIONS]:
+            with suppress(ConnectionResetError):
+                assert stranger.recv(1) == b""
+        assert len(os.listdir("/dev/fd")) - before <= len(strangers) + MAX_CONNECTIONS
+        assert asked(connected(broker))
+    finally:
+        for stranger in strangers:
+            stranger.close()
+
+
+def test_no_more_than_its_places_are_served(broker: TlsBroker) -> None:
+    held = [connected(broker) for _ in range(MAX_CONNECTIONS)]
+    try:
+        for connection in held:
+            connection.connect()
+        one_more = connected(broker)
+        with closing(one_more), suppress(http.client.HTTPException, OSError):
+            one_more.request("GET", "/v1/brokers")
+            with one_more.getresponse() as answer:
+                assert answer.status == 503
+    finally:
+        for connection in held:
+            connection.close()
+
+
+def test_few_descriptors_are_left_to_the_logs(broker: TlsBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secured_sockets, "connection_descriptors", lambda _: 3)
+    with pytest.raises((http.client.HTTPException, OSError)):
+        asked(connected(broker))
 
 
 def test_settings() -> None:

@@ -22,12 +22,11 @@ from lamina.broker.admin.answers import encode
 from lamina.broker.admin.app import HEADER_BYTES, PRINCIPAL, build_app
 from lamina.broker.admin.hosts import HostCheck, is_loopback
 from lamina.broker.admin.routes import ROUTES
+from lamina.broker.admin.secured_sockets import SecuredSockets
 from lamina.broker.admin.subject import Subject
 from lamina.broker.cleaner.record_search import SEARCH_MAX_MS
-from lamina.broker.network.handshakes import HANDSHAKE_SECONDS
 from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.network.refusal_lines import RefusalLines
-from lamina.broker.tasks import Tasks
 
 logger = logging.getLogger(__name__)
 
@@ -73,48 +72,27 @@ class Serving:
         )
         config.load()
         self._sockets = sockets
-        self._secured = secured
+        self._secured_sockets = secured
         self._tls = tls
-        self._secured_servers: list[asyncio.Server] = []
-        self._tasks = Tasks()
+        self._secured: SecuredSockets | None = None
         self._config = config
         self._server = Server(config)
         self._server.lifespan = config.lifespan_class(config)
 
     async def start(self) -> None:
-        await self._server.startup(sockets=self._sockets)
+        server = self._server
+        await server.startup(sockets=self._sockets)
         if self._tls is not None:
-            await self._listen_secured(self._tls)
-            self._tls.when_taken(self._listen_again)
-
-    def _listen_again(self) -> None:
-        if self._tls is not None:
-            self._tasks.begin(self._listen_secured(self._tls))
-
-    async def _listen_secured(self, tls: ListenerTls) -> None:
-        """Again with each context: in the last one, clients that are trusted no more could resume their sessions.
-
-        The sockets stay open, so that who connects meanwhile waits.
-        """
-        server, loop = self._server, asyncio.get_running_loop()
-        for one in self._secured_servers:
-            server.servers.remove(one)
-            one.close()
-        self._secured_servers = []
-        for taken in self._secured:
-            one = await loop.create_server(
-                partial(SecuredProtocol, self._config, server.server_state, server.lifespan.state, tls=tls),
-                sock=taken.dup(),
-                ssl=tls.identity.context,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                backlog=self._config.backlog,
+            state, tls = server.server_state, self._tls
+            protocol = partial(SecuredProtocol, self._config, state, server.lifespan.state, tls=tls)
+            self._secured = SecuredSockets(
+                self._secured_sockets, tls, protocol, MAX_CONNECTIONS, lambda: len(state.connections)
             )
-            self._secured_servers.append(one)
-            server.servers.append(one)
 
     async def stop(self) -> None:
         state, loop = self._server.server_state, asyncio.get_running_loop()
-        await self._tasks.wait()
+        if self._secured is not None:
+            self._secured.close()
         for server in self._server.servers:
             server.close()
         for connection in list(state.connections):

@@ -6,7 +6,6 @@ one. Must not know the loop.
 
 import socket
 import ssl
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from lamina.broker.requests.request import ANONYMOUS
@@ -23,7 +22,6 @@ class ListenerTls:
         self.name = name
         self._names_principals = names_principals
         self.identity = identity
-        self._when_taken: list[Callable[[], None]] = []
         self._rules = parse_rules(identity.settings.principal_mapping_rules)
 
     def wrap(self, accepted: socket.socket) -> ssl.SSLSocket:
@@ -33,12 +31,6 @@ class ListenerTls:
     def take(self, identity: "ServerIdentity") -> None:
         """Handshakes that begin from now on have it."""
         self.identity = identity
-        for told in self._when_taken:
-            told()
-
-    def when_taken(self, told: Callable[[], None]) -> None:
-        """For who gave a context away: it is another one from then on."""
-        self._when_taken.append(told)
 
     def principal_of(self, connected: ssl.SSLSocket | ssl.SSLObject) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
