@@ -2,9 +2,11 @@
 
 import os
 import random
+import re
 import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,9 @@ ROOT = Path(__file__).parents[2]
 INSTALLING = ("git clone URL lamina && cd lamina", "make venv")
 """What is not typed: this checkout and this Python are what they lead to."""
 KAFKA_PORT, ADMIN_PORT = 9092, 9644
+
+_JOB_ENDED = re.compile(r"\[\d\][+-]?\s+(?:Done|Killed)\b|bash: wait: %\d: no such job$")
+"""On a slow machine a job may end before it is waited for: then the shell says so a command earlier."""
 
 _LAMINA = """#!/bin/sh
 export PYTHONPATH={sources}
@@ -65,10 +70,14 @@ def shell(disk_path: Path, ports: dict[int, int]) -> Iterator[Shell]:
 def test_the_tour_shows_what_happens(shell: Shell, ports: dict[int, int], disk_path: Path) -> None:
     steps = steps_of((ROOT / "docs/tour.md").read_text())
     assert tuple(step.typed for step in steps[: len(INSTALLING)]) == INSTALLING
-    for step in steps[len(INSTALLING) :]:
+    for step in map(without_ended_jobs, steps[len(INSTALLING) :]):
         shown = take(step, shell, ports)
         assert step.matches(shown), "\n".join([f"$ {step.typed}", *shown, "", "but the tour shows:", *step.shown])
     assert list((disk_path / "lamina").iterdir()) == [], "it cleans up"
+
+
+def without_ended_jobs(step: Step) -> Step:
+    return replace(step, shown=[line for line in step.shown if not _JOB_ENDED.match(line)])
 
 
 def take(step: Step, shell: Shell, ports: dict[int, int]) -> list[str]:
@@ -80,7 +89,8 @@ def take(step: Step, shell: Shell, ports: dict[int, int]) -> list[str]:
     def as_in_the_tour(lines: list[str]) -> list[str]:
         for ours, free in ports.items():
             lines = [line.replace(f":{free}", f":{ours}") for line in lines]
-        return [line.replace(f" --bootstrap-server 127.0.0.1:{KAFKA_PORT}", "") for line in lines]
+        said = [line for line in lines if not _JOB_ENDED.match(line)]
+        return [line.replace(f" --bootstrap-server 127.0.0.1:{KAFKA_PORT}", "") for line in said]
 
     if step.is_in_background:
         return as_in_the_tour(shell.start(typed, lambda lines: step.matches(as_in_the_tour(lines))))
