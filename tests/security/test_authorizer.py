@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from lamina.security.authorizer import AccessIndex
+from lamina.security.authorizer import CLUSTER_NAME, AccessIndex
 from tests.examples import examples
 
 Acls = Mapping[ResourcePattern, frozenset[AccessRule]]
@@ -149,11 +149,28 @@ def test_a_prefix_that_is_a_star_is_a_plain_star_s52() -> None:
 
 
 def test_without_any_rule_everybody_may_if_that_is_set_s51() -> None:
+    everything = set(list(Operation)[2:]) - {Operation.CLUSTER_ACTION}
     index = index_of(("orders", LITERAL, rule(Operation.CREATE)), everyone=True)
-    assert allowed(index, "other", "User:eve") == set(list(Operation)[2:])
+    assert allowed(index, "other", "User:eve") == everything
     assert allowed(index, "orders", "User:eve") == set(), "a rule about it is there"
     index.replace({ResourcePattern(TOPIC, "orders", LITERAL): frozenset()})
-    assert allowed(index, "orders", "User:eve") == set(list(Operation)[2:])
+    assert allowed(index, "orders", "User:eve") == everything
+
+
+def test_nobody_is_taken_for_a_broker_because_there_is_no_rule() -> None:
+    """Other than in Kafka (S51): who has CLUSTER_ACTION speaks for any user (S49)."""
+    index = AccessIndex(["User:root"], allows_everyone_without_acl=True)
+
+    def may_act(principal: str) -> bool:
+        return index.allows(principal, "10.0.0.1", Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    assert index.allows("User:eve", "10.0.0.1", Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
+    assert not may_act("User:eve")
+    assert may_act("User:root")
+    pattern = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME, LITERAL)
+    index.replace({pattern: frozenset({rule(Operation.CLUSTER_ACTION, principal="User:broker")})})
+    assert may_act("User:broker")
+    assert not may_act("User:eve")
 
 
 def test_prefixes_that_begin_with_each_other_all_count() -> None:

@@ -107,7 +107,8 @@ class AccessIndex:
             return True
         covering = self._typed[type_].covering(name)
         if not covering:
-            return self._allows_everyone_without_acl
+            # Other than Kafka: whoever may do this is taken for a broker, which nobody is for want of a rule.
+            return self._allows_everyone_without_acl and operation is not Operation.CLUSTER_ACTION
         callers = _callers(principal, host)
         bit = 1 << operation
         is_allowed = False
