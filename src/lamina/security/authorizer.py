@@ -6,7 +6,7 @@ other one that it begins with, so those of a name are found by one bisection. Mu
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
@@ -65,14 +65,18 @@ class _Typed:
             found.append(grants)
         if (grants := self.literal.get(ANY_NAME)) is not None and name != ANY_NAME:
             found.append(grants)
+        found.extend(self.prefixed[prefix] for prefix in self.prefixes_of(name))
+        return found
+
+    def prefixes_of(self, name: str) -> Iterator[str]:
+        """The longest first."""
         if self.sorted_prefixes and (at := bisect_right(self.sorted_prefixes, name)):
             # Every prefix of the name is the entry before it, or one that this entry begins with.
             prefix: str | None = self.sorted_prefixes[at - 1]
             while prefix is not None:
                 if name.startswith(prefix):
-                    found.append(self.prefixed[prefix])
+                    yield prefix
                 prefix = self.parents[prefix]
-        return found
 
 
 class AccessIndex:
@@ -101,6 +105,13 @@ class AccessIndex:
 
     def is_super_user(self, principal: str) -> bool:
         return principal in self._super_users
+
+    def patterns_about(self, type_: ResourceType, name: str) -> list[ResourcePattern]:
+        """Those whose rules decide about that resource; some of literal names may have none."""
+        found = [ResourcePattern(type_, one, PatternType.LITERAL) for one in (name, ANY_NAME)]
+        return found + [
+            ResourcePattern(type_, prefix, PatternType.PREFIXED) for prefix in self._typed[type_].prefixes_of(name)
+        ]
 
     def allows(self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str) -> bool:
         if principal in self._super_users:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from lamina.broker.counters import RequestCounters
 from lamina.broker.waits import Waits
+from lamina.security.acls import Operation, ResourceType
 
 if TYPE_CHECKING:
     from lamina.broker.requests.client_quotas import Charge
@@ -79,6 +80,7 @@ class Request:
         "client_id",
         "correlation_id",
         "counters",
+        "denials_told",
         "ended_ns",
         "error_code",
         "holds_frame",
@@ -118,6 +120,8 @@ class Request:
         self.charge: Charge | None = None
         """What it costs its client, until its response is made; ``None`` where nobody has a quota, or it is exempt."""
         self.error_code = 0
+        self.denials_told: set[tuple[Operation, ResourceType, str | None]] | None = None
+        """What the audit was told that its client may not do."""
         self.holds_frame = False
         """Whether the handler, while it waits, still reads the bytes that the client sent."""
         self._is_abandoned = False

@@ -445,6 +445,24 @@ def test_of_one_request_a_hundred_denials_are_told(world: World, caplog: pytest.
         assert len(audited(caplog)) == 1, "another request"
 
 
+def test_equal_denials_of_one_request_are_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "lamina.audit"):
+        partition = {"partition_index": 0, "timestamp": -1}
+        asked = [{"name": name, "partitions": [partition]} for name in ["t", "other"] * 150]
+        world.ask(2, 7, topics=asked)
+        assert [told["resource"] for told in audited(caplog)] == ["t", "other"]
+        world.ask(2, 7, topics=asked)
+        assert [told["resource"] for told in audited(caplog)] == ["t", "other"]
+
+
+def test_of_a_long_name_the_beginning_is_told(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "lamina.audit"):
+        partition = {"partition_index": 0, "timestamp": -1}
+        world.ask(2, 7, topics=[{"name": "n" * 20_000, "partitions": [partition]}])
+        (told,) = audited(caplog)
+        assert told["resource"] == "n" * 249 + "…"
+
+
 def test_what_is_allowed_is_told_when_debugging_each_time(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.allow((WRITE, TOPIC, "t"))
     with caplog.at_level(logging.DEBUG, "lamina.audit"):

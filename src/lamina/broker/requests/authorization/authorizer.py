@@ -16,17 +16,20 @@ from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.image.diff import Changes
 from lamina.image.image import Image
-from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from lamina.security.authorizer import ANY_HOST, ANY_NAME, ANYBODY, CLUSTER_NAME, AccessIndex
+from lamina.security.acls import AccessRule, Operation, Permission, ResourceType
+from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, AccessIndex
 
 audit = logging.getLogger("lamina.audit")
 
 MOST_DECISIONS = 100_000
-"""What is kept of them takes some 30 MB; clients choose names, so there is no natural end."""
+"""Clients choose names, so there is no natural end: some 30 MB, or 60 MB where all names are as long as any is
+that is kept."""
+_LONGEST_NAME = 249
+"""Of a topic, in characters. Longer names are decided on each time."""
 MOST_DENIALS_TOLD = 100
 """Of one request: a stranger may ask for thousands of names at a time."""
-_ANY = ""
-"""In place of a name that nothing can have: on any resource of the type."""
+_ANY = None
+"""In place of a name: on any resource of the type. Nothing that a client sends is that."""
 
 _OPERATIONS_ON = {
     ResourceType.TOPIC: (
@@ -58,7 +61,7 @@ _OPERATIONS_ON = {
 }
 """Those that answers tell of (S57)."""
 
-_Question = tuple[str, str, Operation, ResourceType, str]
+_Question = tuple[str, str, Operation, ResourceType, str | None]
 """Principal, address, and what is to be done with which resource."""
 
 
@@ -67,9 +70,6 @@ class Authorizer(MetadataListener):
         """``index`` has no rules yet: they come with the metadata."""
         self.clocks = clocks
         """For whoever asks about many things, in turns of the loop."""
-        self._asker: Request | None = None
-        self._denials_told = 0
-        """Of that request, one after the other."""
         self._index = index
         self._image = image
         self._decisions: dict[_Question, bool] = {}
@@ -95,7 +95,7 @@ class Authorizer(MetadataListener):
         if self._levels_set != LEVELS.times_set:
             self._levels_set = LEVELS.times_set
             self._allowed.clear()
-        if is_allowed and not audit.isEnabledFor(logging.DEBUG):
+        if is_allowed and question in self._decisions and not audit.isEnabledFor(logging.DEBUG):
             self._allowed.add(question)
         return is_allowed
 
@@ -148,6 +148,8 @@ class Authorizer(MetadataListener):
         return is_allowed
 
     def _keep(self, question: _Question, is_allowed: bool) -> None:
+        if len(question[-1] or "") > _LONGEST_NAME:
+            return
         if len(self._decisions) >= MOST_DECISIONS:
             self._forget()
         self._decisions[question] = is_allowed
@@ -158,15 +160,20 @@ class Authorizer(MetadataListener):
 
     # The audit
 
-    def _tell(self, request: Request, operation: Operation, type_: ResourceType, name: str, is_allowed: bool) -> None:
+    def _tell(
+        self, request: Request, operation: Operation, type_: ResourceType, name: str | None, is_allowed: bool
+    ) -> None:
         level = logging.DEBUG if is_allowed else logging.INFO
         if not audit.isEnabledFor(level):
             return
-        if request is not self._asker:
-            self._asker, self._denials_told = request, 0
-        self._denials_told += not is_allowed
-        if self._denials_told > MOST_DENIALS_TOLD:
-            return
+        denials = request.denials_told
+        if not is_allowed:
+            denied = (operation, type_, name)
+            if denials is None:
+                denials = request.denials_told = set()
+            if len(denials) >= MOST_DENIALS_TOLD or denied in denials:
+                return
+            denials.add(denied)
         client = request.client
         told = {
             "event": "authorization",
@@ -175,26 +182,27 @@ class Authorizer(MetadataListener):
             "host": client.host,
             "operation": operation.name,
             "resource_type": type_.name,
-            "resource": name or None,
+            "resource": _shown(name),
             "request": request.counters.api,
             "listener": request.listener_name,
-            "client_id": request.client_id,
+            "client_id": _shown(request.client_id),
             "rule": self._reason(client.principal, client.host, operation, type_, name, is_allowed),
         }
-        if self._denials_told == MOST_DENIALS_TOLD:
+        if not is_allowed and len(denials or ()) == MOST_DENIALS_TOLD:
             told["further"] = "denials of this request are not told"
         audit.log(level, "%s", json.dumps(told, ensure_ascii=False), extra={"told": told})
 
     def _reason(
-        self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str, is_allowed: bool
+        self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str | None, is_allowed: bool
     ) -> str:
         """The rule that decided, or that there was none."""
         if self._index.is_super_user(principal):
             return "super user"
-        if not name:
+        if name is None:
             return "the rules of all resources"
         permission = Permission.ALLOW if is_allowed else Permission.DENY
-        found = [(pattern, rule) for pattern in self._covering(type_, name) for rule in self._image().acls[pattern]]
+        acls, patterns = self._image().acls, self._index.patterns_about(type_, name)
+        found = [(pattern, rule) for pattern in patterns for rule in acls.get(pattern, ())]
         for pattern, rule in found:
             if rule.permission is permission and _is_about(rule, principal, host, operation, is_allowed):
                 return (
@@ -203,11 +211,10 @@ class Authorizer(MetadataListener):
                 )
         return "no rule allows it" if found else "no rule is about it"
 
-    def _covering(self, type_: ResourceType, name: str) -> list[ResourcePattern]:
-        acls = self._image().acls
-        patterns = [ResourcePattern(type_, each, PatternType.LITERAL) for each in (name, ANY_NAME)]
-        patterns += [ResourcePattern(type_, name[:end], PatternType.PREFIXED) for end in range(len(name), 0, -1)]
-        return [pattern for pattern in patterns if pattern in acls]
+
+def _shown(name: str | None) -> str | None:
+    """As much of what a client chose as any topic's name may have."""
+    return name if name is None or len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
 def _is_about(rule: AccessRule, principal: str, host: str, operation: Operation, is_allowed: bool) -> bool:
