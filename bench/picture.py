@@ -114,6 +114,9 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
     for name, variants in groupby(results, key=lambda result: result.figure.name):
         block = list(variants)
         figure = block[0].figure
+        least = min(min(values) for result in block for values in result.rounds.values())
+        if least < 0:
+            raise ValueError(f"{figure.group}: {name} was {least:.3g} {figure.unit} in a round, and cannot be negative")
         better = "" if figure.better == "neither" else f", {figure.better} is better"
         title = f"{name} ({figure.unit}{better})"
         greatest = max(max(values) for result in block for values in result.rounds.values()) or 1.0

@@ -35,6 +35,11 @@ def test_bars_share_a_scale_from_zero_to_the_most_of_their_figure() -> None:
     assert (lamina.least, lamina.share, lamina.most) == (0.8, 0.9, 1.0)
 
 
+def test_a_negative_value_is_refused_with_its_figure() -> None:
+    with pytest.raises(ValueError, match=r"Small requests: requests was -0\.5 ms in a round"):
+        lay_out([result([20], [40], "less"), result([20, 30], [40, -0.5], "less")], [PAIR])
+
+
 def test_variants_of_a_figure_share_its_scale() -> None:
     (section,) = lay_out([result([20], [40], variant="1"), result([50], [100], variant="16")], [PAIR])
     first, last = section.figures[0].blocks
