@@ -100,8 +100,9 @@ class Report:
     @property
     def foot(self) -> list[str]:
         """Lines that belong under every table and picture."""
-        how = f"Medians of {self.rounds} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
-        if self.rounds == 1:
+        most = self._most_rounds
+        how = f"Medians of {most} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
+        if most == 1:
             how = "One round only."
         if self.is_quick:
             how += " A short run, to see that everything works: these figures are not for publication."
@@ -128,12 +129,17 @@ class Report:
         ]
         return [f"Still changing after the longest warm-up: {', '.join(named)}."] if named else []
 
+    @property
+    def _most_rounds(self) -> int:
+        """That any row had: a bench may allow fewer than it was asked for."""
+        return max((len(values) for result in self.results for values in result.rounds.values()), default=self.rounds)
+
     def _fewer_rounds(self) -> str:
         """Such as "; 3 of start, memory": trials that ran less often."""
         fewer: dict[int, dict[str, None]] = {}
         for result in self.results:
             count = max(len(values) for values in result.rounds.values())
-            if count < self.rounds:
+            if count < self._most_rounds:
                 fewer.setdefault(count, {})[result.trial] = None
         return "".join(f"; {count} of {', '.join(trials)}" for count, trials in fewer.items())
 
