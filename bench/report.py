@@ -173,6 +173,10 @@ def show(report: Report) -> None:
         console.print(line, highlight=False, markup=False)
 
 
+def as_markdown(report: Report) -> str:
+    return markdown(report.results, report.contestants, report.pairs, report.foot)
+
+
 def draw_report(report: Report, path: Path) -> None:
     draw(report.title, report.results, report.contestants, report.pairs, report.foot, path)
 
@@ -180,7 +184,7 @@ def draw_report(report: Report, path: Path) -> None:
 def main() -> str | None:
     parser = argparse.ArgumentParser(prog="bench.report", description="Shows what a bench wrote.")
     parser.add_argument("file", type=Path, help="a report, such as docs/bench-kafka.json")
-    parser.add_argument("--markdown", action="store_true", help="print the table that README.md shows")
+    parser.add_argument("--markdown", action="store_true", help="print the table as README.md and docs/ show it")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw it there")
     options = parser.parse_args()
     try:
@@ -190,7 +194,7 @@ def main() -> str | None:
     if options.picture:
         draw_report(report, options.picture)
     elif options.markdown:
-        print(markdown(report.results, report.contestants, report.pairs, report.foot))
+        print(as_markdown(report))
     else:
         show(report)
     return None
