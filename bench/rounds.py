@@ -41,14 +41,14 @@ class Trial:
     """What is warm after the warm-up; none is needed if empty."""
     warm_up_seconds: float = 0.0
     """At most; if it is 0, one run is enough."""
-    least_warm_up_seconds: float | None = None
-    """A third of the longest if it is not said."""
     warm_up: Callable[[Subject, str], Values] | None = None
     """What is run for that, and only for that; if there is none, the trial itself. Its first figure is looked at."""
     starts_brokers: bool = False
     """It finds its broker stopped, and leaves it so."""
     most_rounds: int | None = None
     """Of a trial that takes long and gives nearly the same each time."""
+    least_warm_up_seconds: float | None = None
+    """A third of the longest if it is not said."""
 
 
 def again(trial: Trial) -> Trial:
