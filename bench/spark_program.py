@@ -18,6 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 LOOK_SECONDS = 0.005
 WAIT_SECONDS = 60
+SCANS = ("Scan", "BatchScan")
+"""How Spark calls what a plan reads from."""
+ROWS_METRIC = "number of output rows"
 Answer = dict[str, Any]
 
 QUERIES: Mapping[str, Callable[[DataFrame], Any]] = {
@@ -35,6 +38,11 @@ def _first(frame: DataFrame) -> list[Any]:
     return list(row)
 
 
+def _items(sequence: Any) -> list[Any]:
+    """Of one that is Scala's."""
+    return [sequence.apply(place) for place in range(sequence.size())]
+
+
 class Program:
     def __init__(self, settings: Mapping[str, str], sources: Mapping[str, str]) -> None:
         builder: Any = SparkSession.builder
@@ -43,7 +51,7 @@ class Program:
         self._spark: SparkSession = builder.getOrCreate()
         for module, name in sources.items():
             self._spark.dataSource.register(getattr(__import__(module, fromlist=[name]), name))
-        self._queries = 0
+        self._last_execution = -1
         self._stream: Any = None
         self._last_batch = -1
 
@@ -51,23 +59,28 @@ class Program:
         reader = self._spark.read.format(source).options(**options)
         if schema is not None:
             reader = reader.schema(schema)
-        self._queries += 1
-        group = f"query-{self._queries}"
-        self._spark.sparkContext.setJobGroup(group, query)
+        self._rows_read()
         began = time.perf_counter()
         answer = QUERIES[query](reader.load())
         seconds = time.perf_counter() - began
-        return {"seconds": seconds, "answer": answer, "rows": self._rows_read(group)}
+        return {"seconds": seconds, "answer": answer, "rows": self._rows_read()}
 
-    def _rows_read(self, group: str) -> int:
-        """By the tasks' own metrics: what goes to nowhere is counted nowhere else."""
-        context: Any = self._spark.sparkContext
-        scala = context._jsc.sc()
-        scala.listenerBus().waitUntilEmpty()
-        tracker = context.statusTracker()
-        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        ran = {stage for job in jobs for stage in job.stageIds if tracker.getStageInfo(stage) is not None}
-        return sum(scala.statusStore().lastStageAttempt(stage).inputRecords() for stage in ran)
+    def _rows_read(self) -> int:
+        """That scans gave since this was last asked, as Spark counts them: nobody else counts what goes to nowhere."""
+        session: Any = self._spark
+        session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        store = session._jsparkSession.sharedState().statusStore()
+        known = [execution.executionId() for execution in _items(store.executionsList())]
+        rows = 0
+        for number in (number for number in known if number > self._last_execution):
+            values = store.executionMetrics(number)
+            scans = [node for node in _items(store.planGraph(number).allNodes()) if node.name().startswith(SCANS)]
+            metrics = [metric for scan in scans for metric in _items(scan.metrics()) if metric.name() == ROWS_METRIC]
+            # An execution inside another one has scans that are counted there, and no values.
+            shown = [values.get(metric.accumulatorId()) for metric in metrics]
+            rows += sum(int(value.get().replace(",", "")) for value in shown if value.isDefined())
+        self._last_execution = max(known, default=-1)
+        return rows
 
     def write(self, source: str, options: Mapping[str, str], rows: str) -> Answer:
         frame = self._spark.read.parquet(rows)
