@@ -81,7 +81,10 @@ BENCH = Bench(
         "machine compiles them, and there is no archive yet; Kafka has just started.",
         f"Kafka by default: one cleaner thread, a map of 128 MiB, {' '.join(KAFKA_SCRIPT_FLAGS[:2])}; where a row says "
         f"so -Xmx{SMALL_HEAP_MEGABYTES}M, about the least with that map. Tuned: "
-        f"{', '.join(f'{name}={value}' for name, value in TUNED.items())}, -Xmx{TUNED_HEAP_MEGABYTES}M without -Xms.",
+        f"{', '.join(f'{name}={value}' for name, value in TUNED.items())}, -Xmx{TUNED_HEAP_MEGABYTES}M without -Xms. "
+        "One thread of its cleaner cleans one log, which is one partition: with a single one the second has nothing to "
+        f"do. Settings of all sides: {', '.join(f'{name}={value}' for name, value in COMMON.items())}; the first is "
+        "how long a cleaner without work waits before it looks again, by default 15 s.",
         "CPU and memory are those of all processes: broker, engine, JVM and workers; memory that two of them share "
         "counts twice.",
     ),

@@ -1,12 +1,15 @@
-"""What is measured of clusters that are hurt: leaders killed, brokers restarted one by one, a follower that was away.
+"""What is measured of clusters that are hurt: leaders killed or paused, brokers restarted one by one, a follower away.
 
 Each trial leaves the cluster as it was, all replicas in sync. Owns what is done to the brokers, and in which order.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 
 from bench.amounts import Amounts
@@ -32,6 +35,10 @@ WARM_UP_SHARE = 1 / 3
 """Of the longest warm-up: the brokers have had most of it in earlier rows."""
 
 WAITS = "Longest time a partition takes no record of a steady producer, acks=all"
+KILLED = "after kill -9 of the leader's process (its machine answers)"
+PAUSED = "after a pause of the leader's process (SIGSTOP), beyond the session timeout"
+PAUSED_CLIENT = {"socket.timeout.ms": 1_000}
+"""Without it librdkafka waits a minute for a leader that is silent, before it asks who leads."""
 CATCH_UP = "A follower that was away"
 
 
@@ -40,6 +47,7 @@ def fault_trials(amounts: Amounts, rounds: int) -> list[Trial]:
         catch_up_trial(amounts, rounds),
         rolling_trial(amounts, rounds),
         *failover_trials(amounts, rounds),
+        paused_trial(amounts, rounds),
     ]
 
 
@@ -91,7 +99,7 @@ def _failover_trial(
 
     return Trial(
         name,
-        (Figure(WAITS, "after kill -9 of the leader", "s", "less", variant),),
+        (Figure(WAITS, KILLED, "s", "less", variant),),
         on_cluster(run),
         subjects,
         "faults",
@@ -99,6 +107,50 @@ def _failover_trial(
         partial(_warm_up, amounts.count(WARM_UP_MESSAGES)),
         most_rounds=rounds,
     )
+
+
+# A leader says nothing
+
+
+def paused_trial(amounts: Amounts, rounds: int) -> Trial:
+    def run(cluster: Cluster, topic: str) -> Values:
+        controller = cluster.controller()
+        victim = next(one for one in BROKERS if one != controller)
+        create_topic(cluster.bootstrap, topic, replicas=_replicas([victim], LED_PARTITIONS))
+        with SteadyProducer(cluster.bootstrap, topic, LED_PARTITIONS, PAUSED_CLIENT) as producer:
+            producer.run_for(STEADY_SECONDS)
+            with _paused(cluster.members[victim].process_ids):
+                producer.await_all_partitions()
+        producer.check()
+        await_in_sync(cluster.bootstrap, BROKERS)
+        delete_topic(cluster.bootstrap, topic)
+        # A session counts from the last sign of life, which was a little before.
+        return (max(producer.longest_wait_seconds() - LAMINA_SESSION_SECONDS, 0.0),)
+
+    client = ", ".join(f"{name}={value}" for name, value in PAUSED_CLIENT.items())
+    variant = f"session timeouts of {LAMINA_SESSION_SECONDS} s, the client's {client}"
+    return Trial(
+        "failover-paused",
+        (Figure(WAITS, PAUSED, "s", "less", variant),),
+        on_cluster(run),
+        VERSUS_SAME_SESSION,
+        "faults",
+        amounts.warm_up_seconds * WARM_UP_SHARE,
+        partial(_warm_up, amounts.count(WARM_UP_MESSAGES)),
+        most_rounds=rounds,
+    )
+
+
+@contextmanager
+def _paused(process_ids: Iterable[int]) -> Iterator[None]:
+    stopped = list(process_ids)
+    try:
+        for process_id in stopped:
+            os.kill(process_id, signal.SIGSTOP)
+        yield
+    finally:
+        for process_id in stopped:
+            os.kill(process_id, signal.SIGCONT)
 
 
 # All brokers are restarted

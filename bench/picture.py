@@ -1,4 +1,5 @@
 """Results as a picture: for every figure a bar for each contestant, with its value, its range and who is ahead.
+Beside several rivals that is told of the best one.
 
 Bars of one figure share a scale that begins at zero; those of different figures do not. Where less is better the
 shorter bar is the better one, and every figure says which it is. Brokers are told apart by colour and by pattern, for
@@ -7,7 +8,7 @@ those who print or see no colours. Owns the layout, which is pure, and the drawi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -29,10 +30,12 @@ HEADING_CHARACTERS, LABEL_CHARACTERS = 80, 26
 FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 225, 19
 
 INK, PALE, LINE = "#1f2933", "#66727f", "#cbd2d9"
-RIVAL_COLOURS, OUR_COLOURS = ("#a8b3c2", "#66788f"), ("#d8c99b", "#8ccfae", "#2f855a")
-"""The last pair has the last ones, which are the strong ones."""
+RIVAL_COLOURS, OUR_COLOURS = ("#c3b3d1", "#a8b3c2", "#66788f"), ("#c5dfa3", "#8ccfae", "#2f855a")
+"""The last ones are the strong ones."""
+ALONE_COLOUR = "#d8c99b"
+"""Of who is compared with nobody."""
 Pattern = Literal["plain", "slanted", "upright", "level"]
-RIVAL_PATTERNS: tuple[Pattern, Pattern] = ("upright", "slanted")
+RIVAL_PATTERNS: tuple[Pattern, ...] = ("level", "upright", "slanted")
 OUR_PATTERNS: tuple[Pattern, ...] = ("upright", "level", "plain")
 STRIPE_GAP = 5
 MICRO = "µ"
@@ -40,7 +43,8 @@ LEGEND_TEXT = (
     "Every bar begins at zero and ends at the median, on one scale for each figure; the thin line goes from the least "
     "round to the most. “2.00× better”: the median is twice the rival's where more is better, half of it where less "
     "is; “worse” the other way round. “even”: closer than 2 %. “rounds disagree”: one was better in some rounds, the "
-    "other in others; the ratio is the median of one figure divided by its rival's, round by round."
+    "other in others; the ratio is the median of one figure divided by its rival's, round by round. Of several rivals "
+    "the best in that figure counts; who is compared with nobody has no verdict."
 )
 AHEAD_COLOURS: Mapping[Ahead, str] = {"ours": "#226344", "rival": "#b4420f", "even": PALE, "disagree": PALE}
 
@@ -114,6 +118,9 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
     for name, variants in groupby(results, key=lambda result: result.figure.name):
         block = list(variants)
         figure = block[0].figure
+        least = min(min(values) for result in block for values in result.rounds.values())
+        if least < 0:
+            raise ValueError(f"{figure.group}: {name} was {least:.3g} {figure.unit} in a round, and cannot be negative")
         better = "" if figure.better == "neither" else f", {figure.better} is better"
         title = f"{name} ({figure.unit}{better})"
         greatest = max(max(values) for result in block for values in result.rounds.values()) or 1.0
@@ -121,25 +128,31 @@ def _named(results: Sequence[Result], pairs: Sequence[Pair]) -> Iterator[Named]:
 
 
 def _bars(result: Result, pairs: Sequence[Pair], greatest: float) -> tuple[Bar, ...]:
-    bars: list[Bar] = []
-    for pair in pairs:
-        for contestant in pair:
-            found = result.of(contestant)
-            if found is None or contestant in (bar.contestant for bar in bars):
-                continue
-            is_ours = contestant == pair.ours
-            bars.append(
-                Bar(
-                    contestant,
-                    found.median / greatest,
-                    found.least / greatest,
-                    found.most / greatest,
-                    f"{with_range(found)} {result.figure.unit}",
-                    verdict(result, pair) if is_ours else "",
-                    result.ahead(pair) if is_ours else None,
-                )
+    bars = []
+    for contestant in result.rounds:
+        found = result.of(contestant)
+        if found is None:
+            continue
+        pair = _best_rival(result, [pair for pair in pairs if pair.ours == contestant])
+        bars.append(
+            Bar(
+                contestant,
+                found.median / greatest,
+                found.least / greatest,
+                found.most / greatest,
+                f"{with_range(found)} {result.figure.unit}",
+                "" if pair is None else verdict(result, pair),
+                None if pair is None else result.ahead(pair),
             )
+        )
     return tuple(bars)
+
+
+def _best_rival(result: Result, pairs: Sequence[Pair]) -> Pair | None:
+    """Of those that took part, the one beside which ours looks worst."""
+    medians = {pair: ratio.median for pair in pairs if (ratio := result.ratio(pair)) is not None}
+    sign = -1 if result.figure.better == "less" else 1
+    return min(medians, key=lambda pair: sign * medians[pair], default=None)
 
 
 def verdict(result: Result, pair: Pair) -> str:
@@ -193,7 +206,7 @@ def draw(
     body = max((sum(section.height for section in column) for column in columns), default=0)
     height = top + body + FOOT_LINE_HEIGHT * len(foot_lines) + MARGIN
     image = Image.new("RGB", (WIDTH, height), "white")
-    canvas = _Canvas(ImageDraw.Draw(image), contestants, fills(pairs))
+    canvas = _Canvas(ImageDraw.Draw(image), contestants, fills(contestants, pairs))
     canvas.text(MARGIN, MARGIN, title, TITLE_SIZE)
     canvas.legend(MARGIN, MARGIN + 44)
     for number, column in enumerate(columns):
@@ -210,12 +223,14 @@ class Fill:
     pattern: Pattern
 
 
-def fills(pairs: Sequence[Pair]) -> dict[str, Fill]:
+def fills(contestants: Iterable[str], pairs: Sequence[Pair]) -> dict[str, Fill]:
     """The last pair has the strong ones."""
     rivals = list(dict.fromkeys(pair.rival for pair in reversed(pairs)))
-    found = {rival: Fill(RIVAL_COLOURS[-1 - place], RIVAL_PATTERNS[-1 - place]) for place, rival in enumerate(rivals)}
-    for place, pair in enumerate(reversed(pairs)):
-        found[pair.ours] = Fill(OUR_COLOURS[-1 - place], OUR_PATTERNS[-1 - place])
+    ours = list(dict.fromkeys(pair.ours for pair in reversed(pairs)))
+    found = {who: Fill(ALONE_COLOUR, "upright") for who in contestants}
+    for whose, colours, patterns in ((rivals, RIVAL_COLOURS, RIVAL_PATTERNS), (ours, OUR_COLOURS, OUR_PATTERNS)):
+        for place, who in enumerate(whose):
+            found[who] = Fill(colours[-1 - place], patterns[-1 - place])
     return found
 
 

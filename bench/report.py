@@ -100,8 +100,9 @@ class Report:
     @property
     def foot(self) -> list[str]:
         """Lines that belong under every table and picture."""
-        how = f"Medians of {self.rounds} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
-        if self.rounds == 1:
+        most = self._most_rounds
+        how = f"Medians of {most} interleaved rounds, A B B A, least and most in brackets{self._fewer_rounds()}."
+        if most == 1:
             how = "One round only."
         if self.is_quick:
             how += " A short run, to see that everything works: these figures are not for publication."
@@ -128,12 +129,17 @@ class Report:
         ]
         return [f"Still changing after the longest warm-up: {', '.join(named)}."] if named else []
 
+    @property
+    def _most_rounds(self) -> int:
+        """That any row had: a bench may allow fewer than it was asked for."""
+        return max((len(values) for result in self.results for values in result.rounds.values()), default=self.rounds)
+
     def _fewer_rounds(self) -> str:
         """Such as "; 3 of start, memory": trials that ran less often."""
         fewer: dict[int, dict[str, None]] = {}
         for result in self.results:
             count = max(len(values) for values in result.rounds.values())
-            if count < self.rounds:
+            if count < self._most_rounds:
                 fewer.setdefault(count, {})[result.trial] = None
         return "".join(f"; {count} of {', '.join(trials)}" for count, trials in fewer.items())
 
@@ -167,6 +173,10 @@ def show(report: Report) -> None:
         console.print(line, highlight=False, markup=False)
 
 
+def as_markdown(report: Report) -> str:
+    return markdown(report.results, report.contestants, report.pairs, report.foot)
+
+
 def draw_report(report: Report, path: Path) -> None:
     draw(report.title, report.results, report.contestants, report.pairs, report.foot, path)
 
@@ -174,7 +184,7 @@ def draw_report(report: Report, path: Path) -> None:
 def main() -> str | None:
     parser = argparse.ArgumentParser(prog="bench.report", description="Shows what a bench wrote.")
     parser.add_argument("file", type=Path, help="a report, such as docs/bench-kafka.json")
-    parser.add_argument("--markdown", action="store_true", help="print the table that README.md shows")
+    parser.add_argument("--markdown", action="store_true", help="print the table as README.md and docs/ show it")
     parser.add_argument("--picture", type=Path, metavar="PNG", help="draw it there")
     options = parser.parse_args()
     try:
@@ -184,7 +194,7 @@ def main() -> str | None:
     if options.picture:
         draw_report(report, options.picture)
     elif options.markdown:
-        print(markdown(report.results, report.contestants, report.pairs, report.foot))
+        print(as_markdown(report))
     else:
         show(report)
     return None

@@ -1,11 +1,12 @@
 """Trials in interleaved rounds: A B B A …, after each contestant has been warmed up for what is measured.
 
-Before the first round of a trial its own load is run on every contestant, not measured, for a third of the time that
-the trial says at most, and then until two windows in a row give figures that differ by less than 3 %: a JVM answers ten
-times as many requests after twenty seconds of an API as in the first. Who was never steady is named with the result.
-Trials of the same API share that; each is run once more in its own shape, unless it says how to warm up. While one
-contestant is measured the others are up and idle, unless the trial starts brokers itself. Owns the order and which
-brokers are up. Must not know what a trial does.
+Before the first round of a trial its own load is run on every contestant, not measured, for the least time that the
+trial says or a third of the longest, and then until two windows in a row give figures that differ by less than 3 %: a
+JVM answers ten times as many requests after twenty seconds of an API as in the first. Who was never steady is named
+with the result. Trials of the same API share that; each is run once more in its own shape, unless it says how to warm
+up. Contestants of the same processes share it too, and each is run once. While one contestant is measured the others
+are up and idle, unless the trial starts brokers itself. Owns the order and which brokers are up. Must not know what a
+trial does.
 """
 
 from __future__ import annotations
@@ -39,13 +40,15 @@ class Trial:
     api: str = ""
     """What is warm after the warm-up; none is needed if empty."""
     warm_up_seconds: float = 0.0
-    """At most, and a third of it at least; if it is 0, one run is enough."""
+    """At most; if it is 0, one run is enough."""
     warm_up: Callable[[Subject, str], Values] | None = None
     """What is run for that, and only for that; if there is none, the trial itself. Its first figure is looked at."""
     starts_brokers: bool = False
     """It finds its broker stopped, and leaves it so."""
     most_rounds: int | None = None
     """Of a trial that takes long and gives nearly the same each time."""
+    least_warm_up_seconds: float | None = None
+    """A third of the longest if it is not said."""
 
 
 def again(trial: Trial) -> Trial:
@@ -114,24 +117,36 @@ class Contest:
     def _warm_up(self, trial: Trial, name: str) -> None:
         subject, state = self.subjects[name], (name, trial.api)
         if state not in self._warm:
-            self.tell(f"warming {name} up for {trial.name}")
+            shares = self._is_warm_by_another(name, trial.api)
             self._warm.add(state)
+            if shares:
+                (trial.warm_up or trial.run)(subject, new_topic(trial))
+                return
+            self.tell(f"warming {name} up for {trial.name}")
             if not _becomes_steady(trial, subject, trial.warm_up or trial.run):
                 self._unsteady.add(state)
                 self.tell(f"not steady after {trial.warm_up_seconds:.3g} s")
         elif trial.warm_up is None:
             trial.run(subject, new_topic(trial))
 
+    def _is_warm_by_another(self, name: str, api: str) -> bool:
+        """One that is the same processes, under another name."""
+        processes = set(self.subjects[name].process_ids)
+        return any(
+            warm_api == api and set(self.subjects[other].process_ids) == processes for other, warm_api in self._warm
+        )
+
 
 def _becomes_steady(trial: Trial, subject: Subject, run: Callable[[Subject, str], Values]) -> bool:
     """Run it for as long as the trial says at most. Without a time one run is enough."""
     longest, window = trial.warm_up_seconds, trial.warm_up_seconds / WINDOWS
+    least = LEAST_WINDOWS * window if trial.least_warm_up_seconds is None else trial.least_warm_up_seconds
     began = time.monotonic()
     before = _window(trial, subject, run, window)
     while time.monotonic() - began < longest:
         now = _window(trial, subject, run, window)
         is_alike = abs(now - before) < STEADY * before
-        if is_alike and time.monotonic() - began >= LEAST_WINDOWS * window:
+        if is_alike and time.monotonic() - began >= least:
             return True
         before = now
     return not longest

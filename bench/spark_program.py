@@ -18,20 +18,29 @@ from pyspark.sql import DataFrame, SparkSession
 
 LOOK_SECONDS = 0.005
 WAIT_SECONDS = 60
+SCANS = ("Scan", "BatchScan")
+"""How Spark calls what a plan reads from."""
+ROWS_METRIC = "number of output rows"
 Answer = dict[str, Any]
 
 QUERIES: Mapping[str, Callable[[DataFrame], Any]] = {
-    "count": lambda frame: frame.count(),
+    "count": lambda frame: [frame.count()],
     "sum of the values' lengths": lambda frame: _first(frame.selectExpr("sum(length(value))")),
     "all columns to noop": lambda frame: frame.write.format("noop").mode("overwrite").save(),
     "offset and key": lambda frame: _first(frame.selectExpr("sum(length(key))", "max(offset)")),
 }
+"""Each answers with the columns of its only row; or with nothing."""
 
 
-def _first(frame: DataFrame) -> Any:
+def _first(frame: DataFrame) -> list[Any]:
     row = frame.first()
     assert row is not None
-    return row[0]
+    return list(row)
+
+
+def _items(sequence: Any) -> list[Any]:
+    """Of one that is Scala's."""
+    return [sequence.apply(place) for place in range(sequence.size())]
 
 
 class Program:
@@ -42,6 +51,7 @@ class Program:
         self._spark: SparkSession = builder.getOrCreate()
         for module, name in sources.items():
             self._spark.dataSource.register(getattr(__import__(module, fromlist=[name]), name))
+        self._last_execution = -1
         self._stream: Any = None
         self._last_batch = -1
 
@@ -49,9 +59,28 @@ class Program:
         reader = self._spark.read.format(source).options(**options)
         if schema is not None:
             reader = reader.schema(schema)
+        self._rows_read()
         began = time.perf_counter()
         answer = QUERIES[query](reader.load())
-        return {"seconds": time.perf_counter() - began, "answer": answer}
+        seconds = time.perf_counter() - began
+        return {"seconds": seconds, "answer": answer, "rows": self._rows_read()}
+
+    def _rows_read(self) -> int:
+        """That scans gave since this was last asked, as Spark counts them: nobody else counts what goes to nowhere."""
+        session: Any = self._spark
+        session.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        store = session._jsparkSession.sharedState().statusStore()
+        known = [execution.executionId() for execution in _items(store.executionsList())]
+        rows = 0
+        for number in (number for number in known if number > self._last_execution):
+            values = store.executionMetrics(number)
+            scans = [node for node in _items(store.planGraph(number).allNodes()) if node.name().startswith(SCANS)]
+            metrics = [metric for scan in scans for metric in _items(scan.metrics()) if metric.name() == ROWS_METRIC]
+            # An execution inside another one has scans that are counted there, and no values.
+            shown = [values.get(metric.accumulatorId()) for metric in metrics]
+            rows += sum(int(value.get().replace(",", "")) for value in shown if value.isDefined())
+        self._last_execution = max(known, default=-1)
+        return rows
 
     def write(self, source: str, options: Mapping[str, str], rows: str) -> Answer:
         frame = self._spark.read.parquet(rows)

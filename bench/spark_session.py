@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.machine import PROJECT
+from tests.peers.kafka import spark_source_jars
 from tests.peers.spark import connector_jars, site_packages
 
 MASTER, HEAP = "local[2]", "2g"
@@ -125,6 +126,11 @@ class Session:
 def our_session(root: Path) -> Session:
     """The Spark that this project is installed with, and Lamina's source and sink."""
     return Session(root, {}, {"bench.empty_source": "EmptySource"}, [])
+
+
+def newer_session(root: Path) -> Session:
+    """The same Spark as ours, with the newest source and sink of Spark's own that can be had."""
+    return Session(root, {"spark.driver.extraClassPath": spark_source_jars()}, {}, [])
 
 
 def official_session(root: Path) -> Session:

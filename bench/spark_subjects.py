@@ -1,6 +1,6 @@
-"""Who reads and writes topics in Spark: one of the two Sparks, by one of its sources, from one of the two brokers.
+"""Who reads and writes topics in Spark: one of the Sparks, by one of its sources, from one of the two brokers.
 
-Several of them share a Spark or a broker; who is started first starts both. Owns their names.
+Several of them share a Spark or a broker; who is started first starts both. Owns their names and their options.
 """
 
 from __future__ import annotations
@@ -10,13 +10,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.empty_source import EmptySource
-from bench.spark_session import Session, official_session, our_session
+from bench.spark_session import Session, newer_session, official_session, our_session
 from bench.subjects import KAFKA, KAFKA_SCRIPT_FLAGS, LAMINA, SETTINGS, Subject
 from tests.peers.kafka import Kafka
 from tests.peers.lamina import Lamina
 
-OFFICIAL, CEILING, OURS, FILES = "official", "ceiling", "ours", "files"
+OFFICIAL, NEWER, TUNED = "official", "newer", "tuned"
+CEILING, OURS, FILES = "ceiling", "ours", "files"
 BROKERS = (LAMINA, KAFKA)
+TUNED_SOURCE = {
+    "kafka.max.partition.fetch.bytes": "8388608",
+    "kafka.max.poll.records": "65536",
+    "kafka.fetch.max.wait.ms": "10",
+}
+"""The first is what Lamina's source has by default, and the second as many records as that may hold here."""
+TUNED_SINK = {"kafka.batch.size": "524288", "kafka.linger.ms": "100"}
+"""Lamina's sink has batches of that size by default, and sends one when it is full or the task has no more rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +35,8 @@ class SparkSubject:
     source: str
     """What Spark calls it."""
     options: Mapping[str, str] = field(default_factory=dict)
+    """Of the source."""
+    sink_options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def bootstrap(self) -> str:
@@ -66,7 +77,7 @@ def name_of(who: str, broker: str) -> str:
 
 
 def new_subjects(root: Path) -> dict[str, Subject]:
-    ours, official = our_session(root / "ours"), official_session(root / "official")
+    ours, official, newer = our_session(root / "ours"), official_session(root / "official"), newer_session(root / NEWER)
     brokers: dict[str, Subject] = {
         LAMINA: Lamina(root / LAMINA, {**SETTINGS, "lamina.spark.master": "none"}),
         KAFKA: Kafka(root / KAFKA, SETTINGS, KAFKA_SCRIPT_FLAGS),
@@ -74,8 +85,10 @@ def new_subjects(root: Path) -> dict[str, Subject]:
     found: dict[str, Subject] = {}
     for name, broker in brokers.items():
         found[name_of(OFFICIAL, name)] = SparkSubject(official, broker, "kafka")
+        found[name_of(NEWER, name)] = SparkSubject(newer, broker, "kafka")
         found[name_of(OURS, name)] = SparkSubject(ours, broker, "lamina", {"readFiles": "never"})
     lamina = brokers[LAMINA]
+    found[name_of(TUNED, LAMINA)] = SparkSubject(newer, lamina, "kafka", TUNED_SOURCE, TUNED_SINK)
     found[name_of(FILES, LAMINA)] = SparkSubject(ours, lamina, "lamina", {"readFiles": "require"})
     found[name_of(CEILING, LAMINA)] = SparkSubject(ours, lamina, EmptySource.name())
     return found

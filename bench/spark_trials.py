@@ -7,23 +7,35 @@ was written: a wrong answer ends the run.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet
 from confluent_kafka import Producer
 
+from bench.empty_source import ROWS as EMPTY_SOURCE_ROWS
 from bench.empty_source import EmptySource
 from bench.librdkafka import CALL_SECONDS, PRODUCER, create_topic, delete_topic, end_offset
 from bench.results import Figure
-from bench.rounds import Trial, Values, again
+from bench.rounds import Trial, Values
 from bench.small_requests import WrongAnswer
 from bench.source_log import Log, SourceLogs, messages_of
-from bench.spark_subjects import BROKERS, CEILING, FILES, OFFICIAL, OURS, SparkSubject, name_of
+from bench.spark_subjects import (
+    BROKERS,
+    CEILING,
+    FILES,
+    NEWER,
+    OFFICIAL,
+    OURS,
+    TUNED,
+    SparkSubject,
+    name_of,
+)
 from bench.subjects import KAFKA, LAMINA, Subject
 from bench.usage import Usage
 
@@ -32,12 +44,16 @@ LOG = Log(10_000_000, 2_000_000, VALUE_BYTES, partitions=PARTITIONS)
 COMPRESSED = {codec: replace(LOG, records=4_000_000, codec=codec) for codec in ("lz4", "zstd")}
 WARM_UP_LOG = replace(LOG, records=1_000_000)
 WRITTEN_ROWS = 2_000_000
-BATCH_ROWS, BATCHES = 100, 10
+BATCH_ROWS, BATCHES = 100, 4
 """Of a stream, in one round."""
 QUICK_SHARE = 0.1
-WARM_UP_SECONDS = 30.0
+WARM_UP_SECONDS, LEAST_WARM_UP_SECONDS = 24.0, 20.0
+"""For each Spark, of each kind of load, before it is measured with Lamina; a third with Kafka, which comes after it."""
+MEMORY_LOG = COMPRESSED["lz4"]
 ROUNDS = 3
 """Of rows that take a minute each."""
+ALL = (OFFICIAL, NEWER, TUNED, OURS, FILES, CEILING)
+"""Of those that share a Spark the first is warmed up, and each of the others runs once."""
 QUERIES = {
     "count": ("count", None),
     "sum": ("sum of the values' lengths", None),
@@ -48,19 +64,17 @@ QUERIES = {
 _LOOK_SECONDS = 0.05
 SHOWN = {LAMINA: "Lamina", KAFKA: "Kafka"}
 SPEED_UNIT = "M records/s"
-REPEATED = "zstd"
-"""The row that shows whether the machine was the same at the end."""
 
 
 def new_trials(is_quick: bool, scratch: Path) -> list[Trial]:
     rows = SparkTrials(QUICK_SHARE if is_quick else 1.0, Topics(scratch), scratch / "rows", scratch / "checkpoints")
-    compressed = [rows.reading(codec, "sum", LAMINA, log) for codec, log in COMPRESSED.items()]
     return [
-        *(rows.reading(f"{broker}-{name}", name, broker, LOG) for broker in BROKERS for name in QUERIES),
-        *compressed,
-        *(rows.small_batches(broker) for broker in BROKERS),
+        rows.memory(),
+        *(rows.reading(f"{LAMINA}-{name}", name, LAMINA, LOG) for name in QUERIES),
+        *(rows.reading(codec, "sum", LAMINA, log) for codec, log in COMPRESSED.items()),
+        rows.reading(f"{KAFKA}-sum", "sum", KAFKA, LOG),
+        rows.small_batches(),
         *(rows.writing(broker, is_once=is_once) for broker in BROKERS for is_once in (False, True)),
-        *(again(trial) for trial in compressed if trial.name == REPEATED),
     ]
 
 
@@ -90,44 +104,72 @@ class SparkTrials:
     """Those to be written, as Parquet."""
     checkpoints: Path
 
+    def memory(self) -> Trial:
+        """Of a Spark that has just started: later its heap has what earlier rows left there."""
+        log = replace(MEMORY_LOG, records=self._count(MEMORY_LOG.records))
+        group = "Peak memory of a Spark that has just started, with its Python workers and the broker"
+        figure = Figure(group, f"while it reads {shown(log, LAMINA)}, all columns to noop", "MB", "less")
+        subjects = {who: name_of(who, LAMINA) for who in (OFFICIAL, NEWER, OURS)}
+        return Trial("memory", (figure,), partial(self._read_afresh, log), subjects, most_rounds=ROUNDS)
+
     def reading(self, name: str, row: str, broker: str, log: Log) -> Trial:
         query, schema = QUERIES[row]
         asked = replace(log, records=self._count(log.records))
-        figures = _figures(shown(asked, broker), query)
-        subjects = {who: name_of(who, broker) for who in (OFFICIAL, CEILING, OURS, FILES)}
-        if broker == KAFKA:
-            subjects = {who: name_of(who, broker) for who in (OFFICIAL, OURS)}
-        elif log.codec != "none":
-            del subjects[CEILING]
-        return Trial(
+        who: tuple[str, ...] = (OFFICIAL, NEWER, OURS)
+        if broker == LAMINA and log.codec == "none":
+            # Of the tuned one the row that all others are like.
+            who = tuple(one for one in ALL if one != TUNED or row == "sum")
+        elif broker == LAMINA:
+            who = (OFFICIAL, NEWER, OURS, FILES)
+        return self._warmed(
             name,
-            figures,
+            _figures(shown(asked, broker), query),
             partial(self._read, asked, query, schema),
-            subjects,
-            "reading",
-            WARM_UP_SECONDS * self.share,
-            self._read_all,
-            most_rounds=ROUNDS,
+            who,
+            broker,
+            f"reading-{log.codec}",
+            partial(self._read_all, log.codec),
         )
 
-    def small_batches(self, broker: str) -> Trial:
-        group = f"A stream from {SHOWN[broker]} of batches of {BATCH_ROWS} rows, to noop"
+    def small_batches(self) -> Trial:
+        group = f"A stream from {SHOWN[LAMINA]} of batches of {BATCH_ROWS} rows, to noop"
         figures = (
             Figure(group, "one batch", "s", "less"),
             Figure(group, "from the acknowledgement to the end of the batch", "s", "less"),
             Figure(group, "CPU for a batch", "s", "less"),
         )
-        subjects = {who: name_of(who, broker) for who in (OFFICIAL, OURS)}
-        return Trial(f"{broker}-small-batch", figures, self._stream, subjects, "streaming", most_rounds=ROUNDS)
+        return self._warmed("small-batch", figures, self._stream, rivals(LAMINA), LAMINA, "streaming")
 
     def writing(self, broker: str, *, is_once: bool) -> Trial:
         count = self._count(WRITTEN_ROWS)
         group = f"{count / 1e6:.3g} M rows to {SHOWN[broker]}, {PARTITIONS} partitions, values of {VALUE_BYTES} B"
-        how = "exactly once" if is_once else "at least once"
-        subjects = {who: name_of(who, broker) for who in (OFFICIAL, OURS)}
+        how = "ours exactly once, theirs at least once" if is_once else "all at least once"
         name = f"{broker}-write-once" if is_once else f"{broker}-write"
-        run = partial(self._write, count, is_once)
-        return Trial(name, _figures(group, how), run, subjects, name, most_rounds=ROUNDS)
+        run, warm_up = partial(self._write, count, is_once), partial(self._write_each_way, count)
+        return self._warmed(name, _figures(group, how), run, rivals(broker), broker, "writing", warm_up)
+
+    def _warmed(
+        self,
+        name: str,
+        figures: tuple[Figure, ...],
+        run: Callable[[Subject, str], Values],
+        who: Sequence[str],
+        broker: str,
+        api: str,
+        warm_up: Callable[[Subject, str], Values] | None = None,
+    ) -> Trial:
+        share = self.share if broker == LAMINA else self.share / 3
+        return Trial(
+            name,
+            figures,
+            run,
+            {one: name_of(one, broker) for one in who},
+            api,
+            WARM_UP_SECONDS * share,
+            warm_up,
+            most_rounds=ROUNDS,
+            least_warm_up_seconds=LEAST_WARM_UP_SECONDS * share,
+        )
 
     # Doing it
 
@@ -141,12 +183,21 @@ class SparkTrials:
         more = {"schema": schema} if schema is not None and takes_schema else {}
         with Usage(subject.process_ids) as usage:
             found = spark.session.ask("read", source=spark.source, options=options, query=query, **more)
-        check_answer(query, found["answer"], log)
+        check_answer(query, found["answer"], found["rows"], log, is_topic=spark.source != EmptySource.name())
         return _values(log.records, found["seconds"], usage)
 
-    def _read_all(self, subject: Subject, topic: str) -> Values:
+    def _read_afresh(self, log: Log, subject: Subject, topic: str) -> Values:
+        spark = cast(SparkSubject, subject)
+        self.topics.name_of(subject, log)
+        spark.session.stop()
+        spark.session.start()
+        with Usage(subject.process_ids) as usage:
+            self._read(log, *QUERIES["noop"], subject, topic)
+        return (usage.peak_bytes / 1e6,)
+
+    def _read_all(self, codec: str, subject: Subject, topic: str) -> Values:
         """Every query once, over a smaller topic."""
-        log = replace(WARM_UP_LOG, records=self._count(WARM_UP_LOG.records))
+        log = replace(WARM_UP_LOG, records=self._count(WARM_UP_LOG.records), codec=codec)
         each = [self._read(log, query, schema, subject, topic) for query, schema in QUERIES.values()]
         return (sum(1 / values[0] for values in each),)
 
@@ -176,7 +227,7 @@ class SparkTrials:
     def _write(self, count: int, is_once: bool, subject: Subject, topic: str) -> Values:
         spark = cast(SparkSubject, subject)
         create_topic(subject.bootstrap, topic, partitions=PARTITIONS)
-        options = {"kafka.bootstrap.servers": subject.bootstrap, "topic": topic}
+        options = {"kafka.bootstrap.servers": subject.bootstrap, "topic": topic, **spark.sink_options}
         if is_once and spark.source != "kafka":
             options |= {"queryId": topic, "batchId": "0"}
         rows = str(self._rows(count))
@@ -185,6 +236,13 @@ class SparkTrials:
         _await_written(subject, topic, count)
         delete_topic(subject.bootstrap, topic)
         return _values(count, found["seconds"], usage)
+
+    def _write_each_way(self, count: int, subject: Subject, topic: str) -> Values:
+        at_least_once = self._write(count, False, subject, topic)
+        if cast(SparkSubject, subject).source == "kafka":
+            return at_least_once
+        once = self._write(count, True, subject, f"{topic}-once")
+        return tuple(map(fmean, zip(at_least_once, once, strict=True)))
 
     def _rows(self, count: int) -> Path:
         directory = self.rows / str(count)
@@ -203,16 +261,20 @@ class SparkTrials:
         return int(whole * self.share) // (10_000 * PARTITIONS) * 10_000 * PARTITIONS
 
 
+def rivals(broker: str) -> tuple[str, ...]:
+    """Where segment files do not matter."""
+    return (OFFICIAL, NEWER, TUNED, OURS) if broker == LAMINA else (OFFICIAL, NEWER, OURS)
+
+
 def _figures(group: str, variant: str) -> tuple[Figure, ...]:
     return (
         Figure(group, "speed", SPEED_UNIT, "more", variant),
         Figure(group, "CPU for a million records", "s", "less", variant),
-        Figure(group, "peak memory", "MB", "less", variant),
     )
 
 
 def _values(records: int, seconds: float, usage: Usage) -> Values:
-    return records / seconds / 1e6, usage.cpu_seconds / records * 1e6, usage.peak_bytes / 1e6
+    return records / seconds / 1e6, usage.cpu_seconds / records * 1e6
 
 
 def _await_written(subject: Subject, topic: str, count: int) -> None:
@@ -224,14 +286,23 @@ def _await_written(subject: Subject, topic: str, count: int) -> None:
         time.sleep(_LOOK_SECONDS)
 
 
-def check_answer(query: str, answer: Any, log: Log) -> None:
-    """The topic has a record of its own from when it was made (``create_topic``)."""
-    of_a_record = {"count": 1, "sum of the values' lengths": VALUE_BYTES, "offset and key": KEY_BYTES}
-    if query not in of_a_record:
-        return
-    expected = log.records * of_a_record[query]
-    if not expected <= answer <= expected + VALUE_BYTES:
-        raise WrongAnswer(f"{query} gave {answer} of a topic of {log.records} records")
+def check_answer(query: str, answer: Any, rows: int, log: Log, *, is_topic: bool = True) -> None:
+    """A topic has one record more, of its own from when it was made, without a key and in partition 0
+    (``create_topic``); the empty source has none."""
+    more, each = int(is_topic), log.records // log.partitions
+    # Offsets of a topic's partition begin at 0; those of the empty source begin again with each of its batches.
+    last_offset = each if is_topic else min(each, EMPTY_SOURCE_ROWS) - 1
+    expected = {
+        "count": [log.records + more],
+        "sum of the values' lengths": [(log.records + more) * VALUE_BYTES],
+        "all columns to noop": None,
+        "offset and key": [log.records * KEY_BYTES, last_offset],
+    }[query]
+    if answer != expected or rows != log.records + more:
+        raise WrongAnswer(
+            f"{query} gave {answer} of {rows} rows, not {expected} of {log.records + more}, of a topic of "
+            f"{log.records} records"
+        )
 
 
 def shown(log: Log, broker: str) -> str:

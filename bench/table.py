@@ -52,7 +52,7 @@ def _ratio(value: float) -> str:
 
 def terminal_table(results: Sequence[Result], contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Table:
     table = Table("what", "unit")
-    for heading in _headings(contestants, pairs):
+    for heading in _headings(contestants, pairs, "ratio, ahead"):
         table.add_column(heading, justify="right")
     for _, block in grouped(results):
         table.add_section()
@@ -63,7 +63,11 @@ def terminal_table(results: Sequence[Result], contestants: Mapping[str, str], pa
             table.add_row(
                 name,
                 unit(figure),
-                *(cell for shown, pair in _columns(pairs) for cell in _cells(result, shown, pair, contestants)),
+                *(
+                    cell
+                    for shown, pair in _columns(contestants, pairs)
+                    for cell in _cells(result, shown, pair, contestants)
+                ),
             )
     return table
 
@@ -73,22 +77,29 @@ def unit(figure: Figure) -> str:
     return figure.unit if figure.better == "neither" else f"{figure.unit}, {figure.better}"
 
 
-def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> Iterator[str]:
-    for shown, _ in _columns(pairs):
+def _headings(contestants: Mapping[str, str], pairs: Sequence[Pair], ratio_heading: str) -> Iterator[str]:
+    for shown, pair in _columns(contestants, pairs):
         yield from (contestants[who] for who in shown)
-        yield "ratio, ahead"
+        if pair is not None:
+            yield ratio_heading if pair.ours in shown else f"{ratio_heading}: {contestants[pair.ours]}"
 
 
-def _columns(pairs: Sequence[Pair]) -> Iterator[tuple[tuple[str, ...], Pair]]:
-    """Each pair with whom it has columns for: a rival whom the pair before has too is there already."""
-    before = None
+def _columns(contestants: Mapping[str, str], pairs: Sequence[Pair]) -> list[tuple[tuple[str, ...], Pair | None]]:
+    """Each pair with those of whom it has columns, which are not there yet; at the end who is in no pair."""
+    found: list[tuple[tuple[str, ...], Pair | None]] = []
+    there: set[str] = set()
     for pair in pairs:
-        yield (pair.ours,) if pair.rival == before else pair, pair
-        before = pair.rival
+        found.append((tuple(who for who in pair if who not in there), pair))
+        there |= {*pair}
+    if alone := tuple(who for who in contestants if who not in there):
+        found.append((alone, None))
+    return found
 
 
-def _cells(result: Result, shown: Sequence[str], pair: Pair, contestants: Mapping[str, str]) -> Iterator[str]:
+def _cells(result: Result, shown: Sequence[str], pair: Pair | None, contestants: Mapping[str, str]) -> Iterator[str]:
     yield from (with_range(result.of(who)) for who in shown)
+    if pair is None:
+        return
     names = {
         "ours": contestants[pair.ours],
         "rival": contestants[pair.rival],
@@ -117,16 +128,12 @@ def grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
 def markdown(
     results: Sequence[Result], contestants: Mapping[str, str], pairs: Sequence[Pair], foot: Sequence[str]
 ) -> str:
-    headings = [
-        "",
-        "unit",
-        *(text for shown, _ in _columns(pairs) for text in (*(contestants[who] for who in shown), "ratio")),
-    ]
+    headings = ["", "unit", *_headings(contestants, pairs, "ratio")]
     lines = [_line(headings), _line(["---"] * 2 + ["---:"] * (len(headings) - 2))]
     for heading, block in grouped(results):
         lines.append(_line([f"**{heading}**", *[""] * (len(headings) - 1)]))
         for _, variants in groupby(block, key=lambda result: result.figure.name):
-            lines.append(_line(_markdown_cells(list(variants), pairs)))
+            lines.append(_line(_markdown_cells(list(variants), contestants, pairs)))
     return "\n".join([*lines, "", *foot])
 
 
@@ -134,14 +141,20 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _markdown_cells(variants: Sequence[Result], pairs: Sequence[Pair]) -> list[str]:
+def _markdown_cells(variants: Sequence[Result], contestants: Mapping[str, str], pairs: Sequence[Pair]) -> list[str]:
     figure = variants[0].figure
     named = joined([result.figure.variant for result in variants if result.figure.variant])
     cells = [f"{figure.name}, {named}" if named else figure.name, unit(figure)]
-    for shown, pair in _columns(pairs):
-        cells += [" / ".join(_median(result.of(who)) for result in variants) for who in shown]
-        cells.append(" / ".join(_marked_ratio(result, pair) for result in variants))
+    for shown, pair in _columns(contestants, pairs):
+        cells += [_together([_median(result.of(who)) for result in variants]) for who in shown]
+        if pair is not None:
+            cells.append(_together([_marked_ratio(result, pair) for result in variants]))
     return cells
+
+
+def _together(cells: Sequence[str]) -> str:
+    """Those of all variants; nothing is said once."""
+    return NOTHING if set(cells) == {NOTHING} else " / ".join(cells)
 
 
 def joined(variants: Sequence[str]) -> str:

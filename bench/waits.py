@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from types import TracebackType
 from typing import NamedTuple
@@ -47,14 +47,16 @@ class Acked(NamedTuple):
 class SteadyProducer:
     """Sends numbers to the partitions in turn, from a thread of its own, as a context."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, partitions: int, more: Mapping[str, str | int | float | bool] | None = None
+    ) -> None:
         self.acked: list[Acked] = []
         self._refused: list[str] = []
         self._bootstrap = bootstrap
         self._topic = topic
         self._partitions = partitions
         self._sent = 0
-        self._producer = Producer({"bootstrap.servers": bootstrap, **STEADY_PRODUCER})
+        self._producer = Producer({"bootstrap.servers": bootstrap, **STEADY_PRODUCER, **(more or {})})
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._send, name="steady-producer", daemon=True)
 

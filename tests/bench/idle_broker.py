@@ -8,6 +8,8 @@ class IdleBroker:
     name: str
     events: list[str]
     is_running: bool = False
+    processes: tuple[int, ...] = ()
+    """None but its own if empty."""
 
     @property
     def bootstrap(self) -> str:
@@ -15,7 +17,7 @@ class IdleBroker:
 
     @property
     def process_ids(self) -> tuple[int, ...]:
-        return (0,)
+        return self.processes or (id(self),)
 
     def format(self) -> None: ...
 

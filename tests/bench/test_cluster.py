@@ -16,7 +16,14 @@ from bench.rounds import Values
 from tests.bench.idle_broker import IdleBroker
 
 COLD = {"memory", "memory-small-heap"}
-FAULTS = {"catch-up", "rolling-restart", "failover-defaults", "failover", "failover-controller"}
+FAULTS = {
+    "catch-up",
+    "rolling-restart",
+    "failover-defaults",
+    "failover",
+    "failover-controller",
+    "failover-paused",
+}
 
 
 def test_every_cluster_that_a_row_names_is_there(tmp_path: Path) -> None:
@@ -143,6 +150,19 @@ def test_the_broker_that_is_killed_leads_all_that_is_written(
     assert {replicas[0] for replicas in story.replicas} == {victim}
     assert all(sorted(replicas) == [1, 2, 3] for replicas in story.replicas)
     assert story.events == [f"kill {victim}", "all served", "producer ends", "check", f"start {victim}", "in sync"]
+
+
+@pytest.mark.parametrize(("wait", "beyond"), [(6.5, 0.5), (5.5, 0.0)])
+def test_the_leader_that_is_paused_goes_on_when_others_have_taken_over_and_its_session_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch, wait: float, beyond: float
+) -> None:
+    story = Story(monkeypatch)
+    story.cluster.members[2].processes = (17,)  # type: ignore[union-attr]
+    monkeypatch.setattr(FakeProducer, "longest_wait_seconds", lambda _: wait)
+    monkeypatch.setattr("bench.cluster_faults.os.kill", lambda pid, sent: story.events.append(f"{sent.name} {pid}"))
+    assert story.run(cluster_faults.paused_trial(FULL, 1)) == (beyond,)
+    assert {replicas[0] for replicas in story.replicas} == {2}
+    assert story.events == ["SIGSTOP 17", "all served", "SIGCONT 17", "producer ends", "check", "in sync"]
 
 
 def test_brokers_are_restarted_when_the_one_before_is_in_sync(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """What a picture shows, and where."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def test_bars_share_a_scale_from_zero_to_the_most_of_their_figure() -> None:
     kafka, lamina = section.figures[0].blocks[0].bars
     assert (kafka.least, kafka.share, kafka.most) == (0.2, 0.4, 0.5)
     assert (lamina.least, lamina.share, lamina.most) == (0.8, 0.9, 1.0)
+
+
+def test_a_negative_value_is_refused_with_its_figure() -> None:
+    with pytest.raises(ValueError, match=r"Small requests: requests was -0\.5 ms in a round"):
+        lay_out([result([20], [40], "less"), result([20, 30], [40, -0.5], "less")], [PAIR])
 
 
 def test_variants_of_a_figure_share_its_scale() -> None:
@@ -135,15 +141,27 @@ def test_a_long_label_keeps_what_follows_below_it() -> None:
 
 def test_brokers_are_told_apart_by_more_than_colour() -> None:
     pairs = [PAIR, Pair(rival="tuned", ours="lamina-2")]
-    assert len({fill.pattern for fill in fills(pairs).values()}) == 4
-    assert len({fill.pattern for fill in fills([PAIR]).values()}) == 2
+    assert len({fill.pattern for fill in fills([], pairs).values()}) == 4
+    assert len({fill.pattern for fill in fills([], [PAIR]).values()}) == 2
 
 
 def test_a_rival_of_several_has_one_bar_and_all_who_stand_beside_it_their_own() -> None:
     pairs = [PAIR, Pair("kafka", "other"), Pair("kafka", "third")]
     (section,) = lay_out([result([1], [1])], pairs)
     assert [bar.contestant for bar in section.figures[0].blocks[0].bars] == ["kafka", "lamina"]
-    assert len({fill.colour for fill in fills(pairs).values()}) == 4
+    assert len({fill.colour for fill in fills([], pairs).values()}) == 4
+
+
+def test_beside_several_rivals_the_best_one_counts_and_who_has_no_rival_has_no_verdict() -> None:
+    pairs = [PAIR, Pair("newer", "lamina"), Pair("tuned", "lamina")]
+    cases: list[tuple[Better, str]] = [("more", "1.50× worse"), ("less", "2.00× worse")]
+    for better, said in cases:
+        found = result([10], [20], better)
+        found = replace(found, rounds={**found.rounds, "newer": [30], "empty": [99]})
+        (section,) = lay_out([found], pairs)
+        verdicts = {bar.contestant: (bar.verdict, bar.ahead) for bar in section.figures[0].blocks[0].bars}
+        assert verdicts == {"kafka": ("", None), "lamina": (said, "rival"), "newer": ("", None), "empty": ("", None)}
+    assert len({fill.colour for fill in fills(["empty"], pairs).values()}) == 5
 
 
 @pytest.mark.parametrize("pattern", ["slanted", "upright", "level", "plain"])

@@ -62,8 +62,14 @@ def test_the_foot_says_how_and_where_it_was_measured() -> None:
 
 
 def test_the_foot_names_the_rows_that_had_fewer_rounds() -> None:
-    how, *_ = replace(REPORT, rounds=5).foot
+    more = replace(result([1.0] * 5, [2.0] * 5), trial="other")
+    how, *_ = replace(REPORT, rounds=5, results=[*RESULTS, more]).foot
     assert how == "Medians of 5 interleaved rounds, A B B A, least and most in brackets; 3 of trial."
+
+
+def test_the_foot_says_how_many_rounds_there_were_not_how_many_were_allowed() -> None:
+    how, *_ = replace(REPORT, rounds=5).foot
+    assert how == "Medians of 3 interleaved rounds, A B B A, least and most in brackets."
 
 
 def test_the_foot_says_what_the_figures_are_not() -> None:

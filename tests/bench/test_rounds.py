@@ -103,6 +103,34 @@ def test_nobody_is_steady_before_a_third_of_the_time(monkeypatch: pytest.MonkeyP
     assert result.unsteady == ()
 
 
+def test_a_trial_may_say_how_long_it_is_warmed_up_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, story, runs = Clock(monkeypatch), Story("a"), []
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 2
+        runs.append(topic)
+        return (10.0,)
+
+    warmed = story.trial("x", "a", api="p", warm_up_seconds=24.0, least_warm_up_seconds=20.0, warm_up=warm_up)
+    list(story.contest.measure([warmed]))
+    assert len(runs) == 10
+
+
+def test_two_names_of_the_same_processes_are_warmed_up_once_and_each_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, story = Clock(monkeypatch), Story("a", "b", "c")
+    for name, processes in {"a": (1, 2), "b": (2, 1), "c": (1, 3)}.items():
+        story.contest.subjects[name].processes = processes  # type: ignore[attr-defined]
+
+    def warm_up(subject: Any, topic: str) -> Values:
+        clock.now += 4
+        story.events.append(f"warm-up {subject.name}")
+        return (10.0,)
+
+    list(story.contest.measure([story.trial("x", "a", "b", "c", api="p", warm_up_seconds=10.0, warm_up=warm_up)]))
+    warmed = [event for event in story.events if event.startswith("warm-up")]
+    assert warmed == ["warm-up a", "warm-up a", "warm-up b", "warm-up c", "warm-up c"]
+
+
 def test_who_is_never_steady_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, story, speeds = Clock(monkeypatch), Story("a", "b"), count(1)
 

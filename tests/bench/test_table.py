@@ -1,5 +1,7 @@
 """Numbers and tables for people."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
@@ -81,7 +83,7 @@ def test_a_small_ratio_keeps_its_digits() -> None:
 def test_a_contestant_that_did_not_take_part_leaves_a_dash() -> None:
     pairs = [PAIR, Pair(rival="tuned", ours="lamina")]
     shown = markdown([result([4], [2])], {**CONTESTANTS, "tuned": "Kafka, tuned"}, pairs, [])
-    assert "| requests | /s, more | 4 | 2 | **0.50** | – | 2 | – |" in shown
+    assert "| requests | /s, more | 4 | 2 | **0.50** | – | – |" in shown
 
 
 def test_a_rival_of_several_has_one_column() -> None:
@@ -94,6 +96,27 @@ def test_a_rival_of_several_has_one_column() -> None:
     with console.capture() as captured:
         console.print(terminal_table([result([4], [2])], contestants, pairs))
     assert captured.get().count(" Kafka ") == 2  # A column, and who is ahead.
+
+
+def test_ours_of_several_rivals_has_one_column_and_a_ratio_to_each() -> None:
+    pairs = [PAIR, Pair(rival="newer", ours="lamina")]
+    contestants = {**CONTESTANTS, "newer": "Kafka, newer", "empty": "nothing"}
+    found = result([4], [2])
+    found = replace(found, rounds={**found.rounds, "newer": [1], "empty": [9]})
+    lines = markdown([found], contestants, pairs, []).splitlines()
+    assert lines[0] == "|  | unit | Kafka | Lamina | ratio | Kafka, newer | ratio: Lamina | nothing |"
+    assert "| requests | /s, more | 4 | 2 | **0.50** | 1 | 2.00 | 9 |" in lines
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(terminal_table([found], contestants, pairs))
+    assert "nothing" in captured.get()
+
+
+def test_who_took_part_in_no_variant_leaves_one_dash() -> None:
+    pairs = [PAIR, Pair(rival="tuned", ours="lamina")]
+    found = [result([4], [2], variant=variant) for variant in ("1", "16")]
+    shown = markdown(found, {**CONTESTANTS, "tuned": "Kafka, tuned"}, pairs, [])
+    assert "| requests, 1 / 16 | /s, more | 4 / 4 | 2 / 2 | **0.50** / **0.50** | – | – |" in shown
 
 
 def test_the_terminal_shows_losses_like_wins() -> None:

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 
-from bench.usage import Usage, cpu_seconds, resident_bytes
+import pytest
+
+from bench.usage import ProcessId, Spent, Usage, cpu_seconds, resident_bytes, ticks_between
 
 HELD_BYTES = 64 << 20
 HOLDER = f"held = b'x' * {HELD_BYTES}; print('ready', flush=True); input()"
@@ -58,3 +60,34 @@ def test_a_worker_that_ends_and_is_not_waited_for_takes_nothing_back() -> None:
             assert parent.stdout.readline() == b"ended\n"
         parent.communicate(b"\n")
     assert usage.cpu_seconds >= 0
+
+
+JVM, DAEMON, WORKER, OTHER = (ProcessId(number, 5) for number in (10, 20, 30, 40))
+FIRST = {JVM: Spent(1, 100, 0), DAEMON: Spent(10, 50, 0), WORKER: Spent(20, 70, 0)}
+
+
+def test_a_worker_that_was_not_waited_for_takes_nothing_from_what_others_used_meanwhile() -> None:
+    assert ticks_between(FIRST, {JVM: Spent(1, 108, 0), DAEMON: Spent(10, 52, 0)}) == 8 + 2
+
+
+@pytest.mark.parametrize("whole_ticks", [70, 73])
+def test_a_worker_that_was_waited_for_is_counted_once(whole_ticks: int) -> None:
+    assert ticks_between(FIRST, {JVM: Spent(1, 100, 0), DAEMON: Spent(10, 50, whole_ticks)}) == whole_ticks - 70
+
+
+def test_a_worker_that_ended_with_its_parent_is_counted_once_with_the_parent_above() -> None:
+    assert ticks_between(FIRST, {JVM: Spent(1, 100, 50 + 70 + 4)}) == 4
+
+
+def test_who_began_since_the_last_look_counts_whole_also_where_it_ended() -> None:
+    assert ticks_between(FIRST, {**FIRST, OTHER: Spent(20, 6, 2)}) == 8
+    assert ticks_between(FIRST, {**FIRST, DAEMON: Spent(10, 50, 9)}) == 9
+
+
+def test_a_number_that_is_given_again_is_another_process() -> None:
+    again = ProcessId(WORKER.number, 99)
+    assert ticks_between(FIRST, {JVM: FIRST[JVM], DAEMON: Spent(10, 50, 71), again: Spent(20, 3, 0)}) == 1 + 3
+
+
+def test_processes_that_have_all_ended_used_nothing_more() -> None:
+    assert ticks_between(FIRST, {}) == 0

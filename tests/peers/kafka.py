@@ -24,6 +24,8 @@ from lamina.cluster.ports import free_port
 from tests.peers.driver import Driver
 
 VERSION = "4.1.0"
+SPARK_SOURCE_VERSION = "4.2.0"
+"""Of Spark's own Kafka source; java/spark/pom.xml names it too."""
 JAVA_DIRECTORY = Path(__file__).parent / "java"
 CLUSTER_ID = "TGFtaW5hUGVlckthZmthMQ"
 START_SECONDS = 60
