@@ -73,6 +73,8 @@ BETWEEN = {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SSL",
         "inter.broker.listener.name": "BROKERS",
         "listener.name.brokers.ssl.client.auth": "required",
+        "listener.name.brokers.ssl.principal.mapping.rules": "RULE:^.*CN=([^,]+).*$/$1/",
+        "super.users": "User:broker-1;User:broker-2;User:broker-3",
     },
     "tls-by-protocol": {
         "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0",

@@ -2,8 +2,9 @@
 
 import pytest
 
+from lamina.settings.authorization import STANDARD_AUTHORIZER
 from lamina.settings.definition import SettingError
-from lamina.settings.inter_broker_login import InterBrokerLogin, inter_broker_login
+from lamina.settings.inter_broker_login import InterBrokerLogin, broker_principals, inter_broker_login
 from lamina.settings.resolve import resolve_broker
 
 MODULE = "org.apache.kafka.common.security"
@@ -55,3 +56,45 @@ def test_what_stops_the_start(given: dict[str, str | None], sentence: str) -> No
     with pytest.raises(SettingError, match=sentence) as raised:
         resolve_broker(file=file)
     assert SECRET not in str(raised.value)
+
+
+# Who is a broker where no access rules say it
+
+WITH_CERTIFICATES = {
+    "zookeeper.connect": "zk:2181",
+    "listeners": "INSIDE://10.0.0.1:9093",
+    "listener.security.protocol.map": "INSIDE:SSL",
+    "inter.broker.listener.name": "INSIDE",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": "broker.pem",
+    "ssl.truststore.type": "PEM",
+    "ssl.truststore.location": "ca.pem",
+    "ssl.client.auth": "required",
+}
+
+
+def test_a_broker_is_who_logs_in_as_this_one_and_a_super_user() -> None:
+    assert broker_principals(resolve_broker(file=FILE)) == frozenset({"User:b"})
+    above = resolve_broker(file=FILE | {"super.users": "User:c;User:CN=d,O=e"})
+    assert broker_principals(above) == frozenset({"User:b", "User:c", "User:CN=d,O=e"})
+
+
+def test_where_certificates_are_asked_for_those_of_brokers_have_to_be_named() -> None:
+    with pytest.raises(SettingError, match=r"INSIDE: ssl.client.auth = required: .*name the principals of brokers"):
+        resolve_broker(file=WITH_CERTIFICATES)
+    named = resolve_broker(file=WITH_CERTIFICATES | {"super.users": "User:CN=broker-1;User:CN=broker-2"})
+    assert broker_principals(named) == frozenset({"User:CN=broker-1", "User:CN=broker-2"})
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {**FILE, "authorizer.class.name": STANDARD_AUTHORIZER},
+        {**WITH_CERTIFICATES, "authorizer.class.name": STANDARD_AUTHORIZER},
+        {**WITH_CERTIFICATES, "ssl.client.auth": "none"},
+        {"zookeeper.connect": "zk:2181", "listeners": "PLAINTEXT://10.0.0.1:9092"},
+        {name: value for name, value in WITH_CERTIFICATES.items() if "inter" not in name and "zoo" not in name},
+    ],
+)
+def test_access_rules_say_it_or_nobody_can(file: dict[str, str]) -> None:
+    assert broker_principals(resolve_broker(file=file)) is None

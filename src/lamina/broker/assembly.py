@@ -61,6 +61,7 @@ from lamina.settings.broker import (
     NODE_ID,
 )
 from lamina.settings.definition import SettingError
+from lamina.settings.inter_broker_login import broker_principals
 from lamina.settings.network import LAMINA_SLOW_REQUEST_MS, MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from lamina.settings.replication import REPLICA_LAG_TIME_MAX_MS
 from lamina.settings.values import BrokerSettings
@@ -374,6 +375,7 @@ def _build_serving(
         actual_values=actual_values,
         create_topics=coordination.create_topics,
         authorizer=authorizer,
+        broker_principals=broker_principals(settings),
         broker_listener=None if member_parts is None else member_parts.listener_name,
         apis_on=(lambda _: APIS) if member_parts is None else member_parts.apis_on,
     )

@@ -115,7 +115,14 @@ class MemberParts:
         router = Router(
             [
                 *table(handlers),
-                *cluster_table(self.member, envelope, handlers.message_thread, self.clocks, handlers.authorizer),
+                *cluster_table(
+                    self.member,
+                    envelope,
+                    handlers.message_thread,
+                    self.clocks,
+                    handlers.authorizer,
+                    handlers.broker_principals,
+                ),
             ],
             self.counters,
             request_watch,

@@ -12,7 +12,7 @@ from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
 from lamina.settings.group_config import check_group_limits
-from lamina.settings.inter_broker_login import inter_broker_login
+from lamina.settings.inter_broker_login import broker_principals, inter_broker_login
 from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
 from lamina.settings.lists import (
     BROKER_SETTINGS,
@@ -59,6 +59,7 @@ def resolve_broker(
     check_listeners_ssl(settings)
     check_listeners_sasl(settings)
     inter_broker_login(settings)
+    broker_principals(settings)
     cleaner_limits(settings)
     check_group_limits(settings)
     zookeeper_options(settings)

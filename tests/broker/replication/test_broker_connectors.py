@@ -36,6 +36,7 @@ def settings_in(directory: Path) -> BrokerSettings:
             "listeners": "SSL://127.0.0.1:9093",
             "security.inter.broker.protocol": "SSL",
             "ssl.client.auth": "required",
+            "super.users": "User:CN=me",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(directory / "own.pem"),
             "ssl.truststore.type": "PEM",

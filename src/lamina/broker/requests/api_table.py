@@ -118,6 +118,8 @@ class HandlerParts:
     """The name of the listener between brokers; ``None`` for a broker without a cluster."""
     authorizer: Authorizer | None
     """``None`` where everybody may do everything."""
+    broker_principals: frozenset[str] | None
+    """Who is served as a broker; ``None`` where that is not known, or access rules say it."""
     apis_on: Callable[[str], Sequence[Api]]
     """What a listener offers, by its name."""
     actual_values: Mapping[str, str]
@@ -148,7 +150,10 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 p.metadata,
                 p.partitions,
                 # Followers come in by the listener between brokers; without one, by any.
-                lambda request: p.broker_listener in (None, request.listener_name),
+                lambda request: (
+                    p.broker_listener in (None, request.listener_name)
+                    and (p.broker_principals is None or request.principal in p.broker_principals)
+                ),
                 p.fetch_sessions,
                 p.follower_waits,
                 p.throttles,

@@ -10,6 +10,7 @@ from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.api_table import APIS
 from lamina.broker.requests.authorization.apis import guarded
 from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.brokers import for_brokers
 from lamina.broker.requests.handlers import alter_partition, follow_metadata
 from lamina.broker.requests.handlers import envelope as envelope_api
 from lamina.broker.requests.handlers.envelope import Envelope
@@ -28,7 +29,12 @@ def apis_on(broker_listener: str, listener_name: str) -> tuple[Api, ...]:
 
 
 def cluster_table(
-    member: Member, envelope: Envelope, message_thread: Threads, clocks: Clocks, authorizer: Authorizer | None
+    member: Member,
+    envelope: Envelope,
+    message_thread: Threads,
+    clocks: Clocks,
+    authorizer: Authorizer | None,
+    broker_principals: frozenset[str] | None,
 ) -> list[tuple[Api, Handler]]:
     """What the brokers of a cluster ask each other beside what clients ask them."""
     handlers: tuple[tuple[Api, Handler], ...] = (
@@ -36,4 +42,4 @@ def cluster_table(
         (follow_metadata.API, partial(follow_metadata.handle, member, message_thread, clocks)),
         (envelope_api.API, envelope.handle),
     )
-    return [(api, guarded(api, handle, authorizer)) for api, handle in handlers]
+    return [(api, for_brokers(guarded(api, handle, authorizer), broker_principals)) for api, handle in handlers]

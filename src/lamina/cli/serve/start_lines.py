@@ -17,6 +17,8 @@ from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.admin_access import is_reading_open
+from lamina.settings.authorization import ALLOW_EVERYONE_IF_NO_ACL_FOUND, AUTHORIZER_CLASS_NAME
+from lamina.settings.inter_broker_login import broker_principals
 from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
 from lamina.settings.ssl_stores import listener_ssl
 from lamina.settings.values import BrokerSettings
@@ -44,9 +46,15 @@ def log_warnings(settings: BrokerSettings) -> None:
             )
     if between_brokers is not None and len(opened) == 1:
         logger.warning(
-            "%s is the listener of clients and of brokers: without access rules, any client that is let in there can "
-            "pose as a replica; inter.broker.listener.name gives brokers a listener of their own",
+            "%s is the listener of clients and of brokers: %s there can pose as a broker, and ask as any user; "
+            "inter.broker.listener.name gives brokers a listener of their own",
             between_brokers,
+            _who_may_pose(settings),
+        )
+    if settings.get(AUTHORIZER_CLASS_NAME) and settings[ALLOW_EVERYONE_IF_NO_ACL_FOUND]:
+        logger.warning(
+            "%s: while there is no rule about the cluster, everybody may alter it, and its access rules",
+            ALLOW_EVERYONE_IF_NO_ACL_FOUND.name,
         )
     for listener in admin_listeners(settings):
         if listener.is_for_this_machine:
@@ -65,6 +73,12 @@ def log_warnings(settings: BrokerSettings) -> None:
                 "127.0.0.1 is for this machine alone, and https://HOST:PORT in lamina.admin.listeners hides them",
                 listener.host or "every address",
             )
+
+
+def _who_may_pose(settings: BrokerSettings) -> str:
+    if settings.get(AUTHORIZER_CLASS_NAME):
+        return "whoever is a super user or may do ClusterAction"
+    return "any client that is let in" if broker_principals(settings) is None else "whoever logs in as a broker"
 
 
 def _missing(settings: BrokerSettings, listener: Listener) -> str | None:
