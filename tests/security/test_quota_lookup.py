@@ -112,3 +112,18 @@ def test_quotas_that_are_removed_hold_no_more() -> None:
     lookup.set(quota_entity([("ip", None)]), {"connection_creation_rate": 7.0})
     lookup.set(quota_entity([("ip", None)]), {})
     assert not lookup.limits_addresses
+
+
+def test_a_long_client_id_takes_little_memory_and_counts_alone() -> None:
+    lookup = QuotaLookup()
+    lookup.set(quota_entity([("client-id", None)]), {KEY: 1.0})
+    long = "x" * 32_000
+    lookup.set(quota_entity([("client-id", long)]), {KEY: 2.0})
+    found, other = lookup.find(KEY, "alice", long), lookup.find(KEY, "alice", long + "y")
+    assert found is not None
+    assert other is not None
+    assert (found.limit, other.limit) == (2.0, 1.0)
+    assert found.bucket != other.bucket
+    for quota in (found, other):
+        assert quota.bucket.client_id is not None
+        assert len(quota.bucket.client_id) <= 256

@@ -1,8 +1,10 @@
 """Rates and the waits that follow from them, against slow models and the numbers measured on Kafka 4.1 (S61, S64)."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.security import rates
 from lamina.security.rates import Measures, SampledRate, TokenBucket
 
 WINDOWS, WINDOW_MS = 11, 1000
@@ -176,3 +178,16 @@ def test_only_those_who_came_lately_are_remembered() -> None:
     for number in range(10_000):
         measures.get(number, number * 100).record(1, number * 100)
     assert len(measures) <= 111
+
+
+def test_there_is_a_most_of_those_that_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes with a new client id each time costs no more memory, and who goes on is measured on."""
+    monkeypatch.setattr(rates, "MOST_MEASURES", 10)
+    measures: Measures[int, SampledRate] = Measures(lambda: SampledRate(WINDOWS, WINDOW_MS))
+    for number in range(1, 1000):
+        measures.get(0, 0).record(1, 0)
+        measures.get(number, 0).record(1, 0)
+        assert len(measures) <= 10
+    slow = SampledRate(WINDOWS, WINDOW_MS)
+    slow.record(999, 0)
+    assert measures.get(0, 0).per_second(0) == slow.per_second(0)

@@ -5,6 +5,7 @@ together: everything of one user, of one client id, or of one user with one clie
 """
 
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
@@ -12,10 +13,12 @@ from lamina.security.quotas import CLIENT_ID, CONNECTION_CREATION_RATE, IP, USER
 
 _ABSENT = ""
 """For a type that an entity does not have: no name is empty, and ``None`` is the default."""
+_LONGEST_KEPT = 256
+"""Characters of a client id in a bucket; a client may send 32 kB, and a bucket is kept."""
 
 
 class QuotaBucket(NamedTuple):
-    """Who shares a quota; a type that does not matter is ``None``."""
+    """Who shares a quota; a type that does not matter is ``None``. A long client id is there as its digest."""
 
     key: str
     user: str | None
@@ -72,7 +75,7 @@ class QuotaLookup:
                     QuotaBucket(
                         key,
                         None if of_user == _ABSENT else user,
-                        None if of_client == _ABSENT else client_id or _ABSENT,
+                        None if of_client == _ABSENT else _short(client_id or _ABSENT),
                     ),
                 )
         return None
@@ -84,6 +87,12 @@ class QuotaLookup:
     def connections_of(self, address: str) -> float | None:
         """How many connections a second one address may open, given as ``plain_address`` spells it."""
         return self._of_addresses.get(address, self._of_addresses.get(None))
+
+
+def _short(client_id: str) -> str:
+    if len(client_id) <= _LONGEST_KEPT:
+        return client_id
+    return sha256(client_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _levels(user: str, client_id: str) -> Iterable[tuple[str | None, str | None]]:

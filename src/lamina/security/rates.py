@@ -110,11 +110,13 @@ M = TypeVar("M", bound=Measure)
 
 _FORGOTTEN_AT_A_TIME = 2
 """For each one that comes."""
+MOST_MEASURES = 10_000
 
 
 class Measures(Generic[K, M]):
     """Of many, by name. Those that are idle are forgotten, which changes nothing: what is remembered goes by those who
-    came lately, and not by how many names there are."""
+    came lately, and not by how many names there are. There is a most of them: who takes new names all the time makes
+    others begin anew, those first that were not asked for longest."""
 
     def __init__(self, new: Callable[[], M]) -> None:
         self._new = new
@@ -136,6 +138,6 @@ class Measures(Generic[K, M]):
     def _forget(self, now_ms: int) -> None:
         for _ in range(min(_FORGOTTEN_AT_A_TIME, len(self._by_key))):
             key, oldest = next(iter(self._by_key.items()))
-            if not oldest.is_idle(now_ms):
+            if len(self._by_key) < MOST_MEASURES and not oldest.is_idle(now_ms):
                 return
             del self._by_key[key]
