@@ -13,8 +13,9 @@ import pytest
 from lamina.broker.counters import RequestCounters
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import PlainChannel
-from lamina.broker.network.connection import Connection, Ended, Service
+from lamina.broker.network.connection import Connection, Ended, Service, refusal_lines
 from lamina.broker.network.hang_ups import HangUps
+from lamina.broker.network.refusal_lines import RefusalLines
 from lamina.broker.requests.request import Client, Request, Response
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.wire.frames import RESTING_BYTES, SharedBuffers
@@ -41,6 +42,7 @@ def connection_over(
     admission: Admission,
     max_frame_bytes: int,
     closed: Callable[[Connection], None],
+    refusals: RefusalLines | None = None,
 ) -> Connection:
     return Connection(
         asyncio.get_running_loop(),
@@ -52,9 +54,29 @@ def connection_over(
         admission,
         SharedBuffers(),
         HangUps(asyncio.get_running_loop()),
+        refusals or refusal_lines(),
         max_frame_bytes,
         closed,
     )
+
+
+@pytest.mark.parametrize("refuse", [Connection.refuse, Connection.refuse_after_response])
+def test_many_strangers_who_are_refused_do_not_fill_the_log(
+    refuse: Callable[[Connection, str], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        lines = RefusalLines(logging.getLogger("lamina"), seconds_between=600)
+        for _ in range(100):
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            with theirs:
+                connection = connection_over(ours, Failing(), Admission(1 << 20), 1 << 20, lambda _: None, lines)
+                refuse(connection, "no")
+                connection.close(Ended.STOP)
+                assert connection.ended is Ended.REFUSED
+
+    asyncio.run(run())
+    assert caplog.messages == ["peer: no"]
 
 
 def test_a_fault_of_ours_ends_the_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:

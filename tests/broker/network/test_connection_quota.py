@@ -171,3 +171,12 @@ def test_a_flood_is_told_in_a_line_a_second(caplog: pytest.LogCaptureFixture) ->
         lines.say("no", 50.0 + number / 1000)
     lines.say("no again", 51.5)
     assert [record.getMessage() for record in caplog.records] == ["no", "no again (99 more since the last such line)"]
+
+
+def test_a_few_lines_may_come_together(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RefusalLines(logging.getLogger("test"), at_a_time=3)
+    for number in range(10):
+        lines.say(f"no {number}", 50.0)
+    lines.say("no again", 51.0)
+    lines.say("and again", 51.0)
+    assert caplog.messages == ["no 0", "no 1", "no 2", "no again (7 more since the last such line)", "and again"]

@@ -17,6 +17,7 @@ from typing import Protocol
 from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
+from lamina.broker.network.refusal_lines import RefusalLines
 from lamina.broker.requests.loop_time import LoopTime
 from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response, host_of
 from lamina.clocks import Clocks
@@ -30,6 +31,7 @@ _TURN_NS = 1_000_000
 """Requests that came together are served for so long, then others have their turn: one may roll several logs."""
 _RESPONSES_AT_A_TIME_BYTES = 256 * 1024
 """Small requests that came together may ask for large responses: no more is made than this before it is sent."""
+_REFUSALS_SAID_AT_A_TIME = 20
 
 _numbers = itertools.count(1)
 
@@ -60,6 +62,11 @@ class Service(Protocol):
         """Told of a fault of ours that cost a connection."""
 
 
+def refusal_lines() -> RefusalLines:
+    """For all connections together: what strangers do must not fill the log."""
+    return RefusalLines(logger, at_a_time=_REFUSALS_SAID_AT_A_TIME)
+
+
 class Connection:
     __slots__ = (
         "_admission",
@@ -81,6 +88,7 @@ class Connection:
         "_outgoing",
         "_receive_into",
         "_received_ns",
+        "_refusals",
         "_service",
         "_task",
         "_unmuting",
@@ -113,6 +121,7 @@ class Connection:
         admission: Admission,
         buffers: SharedBuffers,
         hang_ups: HangUps,
+        refusals: RefusalLines,
         max_frame_bytes: int,
         on_close: "Callable[[Connection], None]",
     ) -> None:
@@ -152,6 +161,7 @@ class Connection:
         self._gone: Ended | None = None
         """Why nothing more can be received; what came before is still served."""
         self._hang_ups = hang_ups
+        self._refusals = refusals
         self._when_gone: tuple[Callable[[], None], ...] = ()
         self._has_hung_up = False
         """Whether the client is known to send nothing more; what it sent may not be received yet."""
@@ -475,8 +485,8 @@ class Connection:
             self._loop.call_soon(self._read_rest)
 
     def refuse(self, reason: str) -> None:
-        """End it, with what is on its way to the client; the reason goes to the log."""
-        logger.warning("%s: %s", self.peer, reason)
+        """End it, with what is on its way to the client; the reason goes to the log, if few are refused."""
+        self._say_refused(reason)
         self.ended = Ended.REFUSED
         if self._outgoing:
             self._is_draining = True
@@ -487,9 +497,12 @@ class Connection:
 
     def refuse_after_response(self, reason: str) -> None:
         """End it once the response that is being made is out; the reason goes to the log."""
-        logger.warning("%s: %s", self.peer, reason)
+        self._say_refused(reason)
         self.ended = Ended.REFUSED
         self._is_draining = True
+
+    def _say_refused(self, reason: str) -> None:
+        self._refusals.say(f"{self.peer}: {reason}", self._loop.time())
 
     def limit_frames(self, max_bytes: int, setting: str) -> None:
         """Take no larger requests from now on, by the setting of that name."""

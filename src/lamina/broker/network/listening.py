@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 from lamina.broker.network.address_rates import AddressRates
 from lamina.broker.network.admission import Admission
 from lamina.broker.network.channel import Channel, PlainChannel
-from lamina.broker.network.connection import Connection, Ended, Service
+from lamina.broker.network.connection import Connection, Ended, Service, refusal_lines
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
 from lamina.broker.network.handshakes import Handshakes
 from lamina.broker.network.hang_ups import HangUps
@@ -116,6 +116,8 @@ class Listening:
         self._kept: set[socket.socket] = set()
         """Connections that were turned away, and are closed later."""
         self._refusals = RefusalLines(logger)
+        self._refused_later = refusal_lines()
+        """About connections that came in and were ended for what they said, or did not say."""
         self._max_frame_bytes = max_frame_bytes
         self._max_idle_seconds = max_idle_ms / 1000
         self._bound: list[Bound] = []
@@ -292,6 +294,7 @@ class Listening:
             self.admission,
             self._buffers,
             self._hang_ups,
+            self._refused_later,
             self._max_frame_bytes,
             self._disconnected,
         )
