@@ -50,12 +50,15 @@ class LeaseRequest:
     """Of the reader's machine."""
     reader: str
     """What people are told of who reads."""
+    principal: str
+    """Who may say that it still reads, or no more."""
 
 
 @dataclass(slots=True, eq=False)
 class ReadLease:
     id: UUID
     reader: str
+    principal: str
     topic: str
     index: int
     leader_epoch: int
@@ -152,6 +155,7 @@ class ReadLeases:
         lease = ReadLease(
             lease_id,
             asked.reader,
+            asked.principal,
             partition.topic,
             partition.index,
             epoch,
@@ -187,22 +191,20 @@ class ReadLeases:
 
     # Holding and giving back
 
-    def topic_of(self, lease_id: UUID | None) -> str:
-        """Raises RESOURCE_NOT_FOUND for one that has ended."""
-        return self._find(lease_id).topic
+    def topic_of(self, lease_id: UUID | None, principal: str) -> str:
+        """Raises RESOURCE_NOT_FOUND for one that has ended, or is another's; so do the two below."""
+        return self._find(lease_id, principal).topic
 
-    def renew(self, lease_id: UUID | None) -> None:
-        """Raises RESOURCE_NOT_FOUND for one that has ended."""
-        self._find(lease_id).due_ms = self._clocks.monotonic_ms() + LEASE_MS
+    def renew(self, lease_id: UUID | None, principal: str) -> None:
+        self._find(lease_id, principal).due_ms = self._clocks.monotonic_ms() + LEASE_MS
 
-    async def give_back(self, lease_id: UUID | None) -> None:
-        """Raises RESOURCE_NOT_FOUND for one that has ended."""
-        await self._end(self._find(lease_id), Ended.GIVEN_BACK)
+    async def give_back(self, lease_id: UUID | None, principal: str) -> None:
+        await self._end(self._find(lease_id, principal), Ended.GIVEN_BACK)
 
-    def _find(self, lease_id: UUID | None) -> ReadLease:
+    def _find(self, lease_id: UUID | None, principal: str) -> ReadLease:
         """The id of zeros, which the wire reads as none, is nobody's."""
         lease = None if lease_id is None else self._leases.get(lease_id)
-        if lease is None:
+        if lease is None or lease.principal != principal:
             raise ResourceNotFound(
                 f"there is no such lease: it was not renewed for {LEASE_MS} ms, was revoked, or the broker "
                 "has restarted"

@@ -156,9 +156,9 @@ def test_a_follower_needs_a_cluster_action_s80(world: World) -> None:
     assert partitions_of(fetch(world, replica_id=2, topics=[of_topic("t")])) != {"t": 29}
 
 
-def test_a_lease_ends_when_its_reader_may_not_read_any_more(world: World) -> None:
+def lend(world: World) -> Any:
+    """To alice, who may read."""
     produce(world, "t", user=ROOT)
-    world.allow((READ, TOPIC, "t"))
     partition = world.broker.parts.partitions.get("t", 0)
     here: dict[str, Any] = {
         "topic": "t",
@@ -168,10 +168,27 @@ def test_a_lease_ends_when_its_reader_may_not_read_any_more(world: World) -> Non
     }
     lent = world.ask(10_001, 0, **here)
     assert (lent.error_code, bool(lent.lease_id)) == (0, True), lent.error_message
+    return lent
+
+
+def test_a_lease_ends_when_its_reader_may_not_read_any_more(world: World) -> None:
+    world.allow((READ, TOPIC, "t"))
+    lent = lend(world)
     assert world.ask(10_002, 0, lease_id=lent.lease_id).error_code == 0
     world.forget()
     assert world.ask(10_002, 0, lease_id=lent.lease_id).error_code == 29
     assert len(world.broker.parts.read_leases) == 0
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_a_lease_is_kept_and_ended_by_its_reader_alone_s89(world: World, *, is_over: bool) -> None:
+    world.allow((READ, TOPIC, "t"))
+    lent = lend(world)
+    for user in ("User:bob", ROOT):
+        answer = world.ask(10_002, 0, user=user, lease_id=lent.lease_id, is_over=is_over)
+        assert answer.error_code == ErrorCode.RESOURCE_NOT_FOUND
+    assert len(world.broker.parts.read_leases) == 1
+    assert world.ask(10_002, 0, lease_id=lent.lease_id, is_over=is_over).error_code == 0
 
 
 # Topics

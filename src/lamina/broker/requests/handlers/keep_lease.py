@@ -1,8 +1,8 @@
 """KeepLease (key 10002, Lamina's own), version 0: a reader says that it still reads what LendSegments lent, or no more.
 
 Behaviour: the lease holds for its full time again, or ends with `is_over`. RESOURCE_NOT_FOUND for one that has ended:
-the reader goes on with what it has open, and asks for the rest anew. A reader that may not read the topic any more
-loses the lease.
+the reader goes on with what it has open, and asks for the rest anew. A lease of another principal is told as none. A
+reader that may not read the topic any more loses the lease.
 """
 
 from typing import Any
@@ -20,14 +20,14 @@ from lamina.wire.building import response_shape
 
 async def handle(leases: ReadLeases, authorizer: Authorizer | None, request: Request, message: Any) -> Any:
     if not message.is_over and authorizer is not None:
-        topic = leases.topic_of(message.lease_id)
+        topic = leases.topic_of(message.lease_id, request.principal)
         if not authorizer.allows(request, Operation.READ, ResourceType.TOPIC, topic):
-            await leases.give_back(message.lease_id)
+            await leases.give_back(message.lease_id, request.principal)
             raise denial(Operation.READ, ResourceType.TOPIC)
     if message.is_over:
-        await leases.give_back(message.lease_id)
+        await leases.give_back(message.lease_id, request.principal)
     else:
-        leases.renew(message.lease_id)
+        leases.renew(message.lease_id, request.principal)
     return response_shape(API_KEY, request.api_version)(error_code=ErrorCode.NONE, error_message=None)
 
 

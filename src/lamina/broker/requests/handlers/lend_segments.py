@@ -37,6 +37,7 @@ async def handle(partitions: Partitions, leases: ReadLeases, node_id: int, reque
         message.isolation_level,
         message.boot_id,
         f"{request.client_id or 'a reader'} at {request.client.peer}",
+        request.principal,
     )
     lease = await leases.lend(partition, asked)
     return _answer(request, node_id, partition.topic_id, lease)
