@@ -64,7 +64,14 @@ def _served() -> tuple[InProcessBroker, SaslDoors]:
     settings = resolve_broker(file={**SETTINGS, "listener.name.sasl_plaintext.plain.sasl.jaas.config": jaas})
     parts = broker.parts
     doors = SaslDoors(
-        settings, parts.metadata, parts.router, parts.counters, parts.threads, SYSTEM_CLOCKS, broker._loop
+        settings,
+        parts.metadata,
+        b"a secret of the cluster",
+        parts.router,
+        parts.counters,
+        parts.threads,
+        SYSTEM_CLOCKS,
+        broker._loop,
     )
     return broker, doors
 

@@ -8,8 +8,9 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from secrets import token_bytes
 
 from lamina.log.backup import MANIFEST
 from lamina.log.directory import DirectoryError, DiskUnusable, LogDirectory
@@ -18,11 +19,14 @@ from lamina.log.identity import Identity, IdentityError, new_id, read_meta_prope
 from lamina.log.remembered_directories import compare_directories, remember_directories
 from lamina.settings.broker import BROKER_ID, LAMINA_DATA_DIR, LOG_DIRS, NODE_ID
 from lamina.settings.definition import SettingError
+from lamina.settings.listeners import listeners
+from lamina.settings.sasl_listeners import WITH_SASL
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import RESERVED_BROKER_MAX_ID
 from lamina.settings.zookeeper_options import NO_ID, given_id
 from lamina.store.cluster_identity import cluster_id, generated_id
 from lamina.store.interface import ClusterStore, Store, StoreError
+from lamina.store.login_secret import login_secret
 from lamina.store.member_file import FILE_NAME as MEMBER_FILE
 from lamina.store.member_file import MemberRecord, read_member_file, write_member_file
 from lamina.store.metadata import MetadataStore
@@ -36,6 +40,9 @@ RESTORING = "restore.partial"
 GITIGNORE = "# Made by lamina serve; nothing in here belongs in a repository.\n*\n"
 
 
+_SECRET_BYTES = 32
+
+
 class StartError(Exception):
     """Why the broker cannot start, in one sentence."""
 
@@ -47,6 +54,8 @@ class _Opened:
     directories: list[LogDirectory]
     database: Store
     """The cluster's store: a file of this broker's own, or the one that all members share."""
+    login_secret: bytes = field(default=b"", kw_only=True, repr=False)
+    """What the cluster's brokers alone know; empty where nobody logs in."""
 
     @property
     def was_clean(self) -> bool:
@@ -114,8 +123,9 @@ def open_storage(settings: BrokerSettings) -> Storage:
         if node_id == NO_ID:
             raise StartError(f"{NODE_ID.name} = {NO_ID}: a broker without a cluster needs an id: set --node-id")
         directories = _open_directories(data_directory, log_directories, node_id, metadata.image.cluster_id, undo)
+        secret = _login_secret(settings, database)
         undo.pop_all()
-        return Storage(data_directory, node_id, directories, database, metadata)
+        return Storage(data_directory, node_id, directories, database, metadata, login_secret=secret)
 
 
 def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> MemberStorage:
@@ -142,9 +152,16 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
             remembered = MemberRecord(stored)
             write_member_file(data_directory, remembered)
         directories = _open_directories(data_directory, log_directories, node_id, stored, undo)
+        secret = _login_secret(settings, store)
         undo.pop_all()
         remember = partial(write_member_file, data_directory)
-        return MemberStorage(data_directory, node_id, directories, store, remembered, remember)
+        return MemberStorage(data_directory, node_id, directories, store, remembered, remember, login_secret=secret)
+
+
+def _login_secret(settings: BrokerSettings, store: Store) -> bytes:
+    if not any(listener.protocol in WITH_SASL for listener in listeners(settings)):
+        return b""
+    return login_secret(store, token_bytes(_SECRET_BYTES))
 
 
 def _open_directories(

@@ -285,6 +285,7 @@ class Server:
             return SaslDoors(
                 self._settings,
                 parts.metadata,
+                parts.storage.login_secret,
                 parts.router,
                 parts.counters,
                 parts.threads,

@@ -1,5 +1,8 @@
 """SCRAM's users in a cluster: made at any broker, kept in ZooKeeper, let in by all (S43, S83)."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
 from lamina.broker.login.mechanisms import ScramUsers
@@ -11,12 +14,19 @@ DESCRIBE, ALTER = 50, 51
 MECHANISM = ScramMechanism.SHA_512
 SALT = b"of the client"
 PASSWORD = "secret"
+LOGGING_IN = {
+    "listeners": "PLAINTEXT://:9092,BROKERS://:9093,USERS://:9094",
+    "advertised.listeners": "PLAINTEXT://here:9092,BROKERS://here:9093,USERS://here:9094",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:PLAINTEXT,USERS:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+}
 
 
 @pytest.fixture
 def members(new_members: NewMembers) -> Members:
     """Brokers 1, 2 and 3; broker 1 is the controller."""
-    members = new_members()
+    members = new_members(**LOGGING_IN)
     for node_id in (1, 2, 3):
         members.start(node_id)
     return members
@@ -30,7 +40,8 @@ def make(members: Members, node_id: int, user: str) -> None:
 
 
 def server(members: Members, node_id: int) -> ScramServer:
-    return ScramUsers(members.up[node_id].parts.metadata).new_server(MECHANISM)
+    parts = members.up[node_id].parts
+    return ScramUsers(parts.metadata, parts.storage.login_secret).new_server(MECHANISM)
 
 
 def is_let_in(members: Members, node_id: int, user: str) -> bool:
@@ -57,13 +68,29 @@ def test_a_user_that_is_made_at_any_broker_is_let_in_by_all(members: Members) ->
     assert not is_let_in(members, 1, "alice")
 
 
-def test_who_does_not_exist_is_told_the_same_salt_by_all(members: Members) -> None:
-    """Else asking two brokers would tell who exists."""
+def salt_of(members: Members, node_id: int, user: str) -> bytes:
+    client = ScramClient(MECHANISM, user, "nonce")
+    return client.challenge(server(members, node_id).respond(client.first())).salt
+
+
+def test_who_does_not_exist_is_told_the_same_salt_by_all_and_at_all_times_s83(members: Members) -> None:
+    """Else asking two brokers, or asking again when users have changed, would tell who exists."""
+    before = salt_of(members, 1, "nobody")
     make(members, 1, "alice")
     members.run_until(lambda: all("alice" in one.image.scram_credentials for one in members.up.values()))
+    assert [salt_of(members, node_id, "nobody") for node_id in (1, 2, 3)] == [before] * 3
+    members.stop(2)
+    members.start(2)
+    assert salt_of(members, 2, "nobody") == before
 
-    def salt(node_id: int) -> bytes:
-        client = ScramClient(MECHANISM, "nobody", "nonce")
-        return client.challenge(server(members, node_id).respond(client.first())).salt
 
-    assert len({salt(node_id) for node_id in (1, 2, 3)}) == 1
+def test_nobody_can_compute_the_salt_of_who_does_not_exist(members: Members, tmp_path: Path) -> None:
+    """Not where there are no users either: another cluster makes up others."""
+    with closing(Members(tmp_path / "other", **LOGGING_IN)) as other:
+        other.start(1)
+        assert salt_of(members, 1, "nobody") != salt_of(other, 1, "nobody")
+
+
+def test_where_nobody_logs_in_there_is_no_secret(new_members: NewMembers) -> None:
+    members = new_members()
+    assert members.start(1).parts.storage.login_secret == b""

@@ -6,8 +6,7 @@ what the mechanisms say.
 """
 
 import asyncio
-import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING
@@ -39,28 +38,17 @@ class LoginError(Exception):
 class ScramUsers:
     """SCRAM's users, as the metadata has them now."""
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, metadata: Metadata, secret: bytes) -> None:
+        """The salts of users come from ``secret`` that do not exist: the same on every broker and at all times, as the
+        salts of those that do, so it is the cluster's and stays."""
         self._metadata = metadata
-        self._secret_of: Mapping[str, Mapping[ScramMechanism, ScramCredential]] | None = None
-        self._secret = b""
+        self._secret = secret
 
     def new_server(self, mechanism: ScramMechanism) -> ScramServer:
-        return ScramServer(mechanism, partial(self._find, mechanism), self._made_up(), token_urlsafe(_NONCE_BYTES))
+        return ScramServer(mechanism, partial(self._find, mechanism), self._secret, token_urlsafe(_NONCE_BYTES))
 
     def _find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
-
-    def _made_up(self) -> bytes:
-        """What the salts of users come from that do not exist: the same on every broker and after every start, as the
-        salts of those that do, and known to nobody, for it is made of what is kept of all users' passwords."""
-        users = self._metadata.image.scram_credentials
-        if users is not self._secret_of:
-            digest = hashlib.sha256()
-            for _, credentials in sorted(users.items()):
-                for _, credential in sorted(credentials.items()):
-                    digest.update(credential.server_key)
-            self._secret_of, self._secret = users, digest.digest()
-        return self._secret
 
 
 class TokenKeys:

@@ -62,6 +62,7 @@ class SaslDoors:
         self,
         settings: BrokerSettings,
         metadata: Metadata,
+        login_secret: bytes,
         router: Router,
         counters: Counters,
         threads: Threads,
@@ -70,7 +71,7 @@ class SaslDoors:
     ) -> None:
         """Raises :class:`LoginError`."""
         strangers = Strangers(loop, settings[LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS])
-        scram_users = ScramUsers(metadata)
+        scram_users = ScramUsers(metadata, login_secret)
         self._token_keys = TokenKeys(threads, clocks, loop)
         self.by_listener: dict[str, SaslDoor] = {}
         for one in listeners(settings):
