@@ -39,7 +39,7 @@ def one(data: bytes) -> None:
     ours.setblocking(False)
     theirs.setblocking(False)
     with ours, theirs:
-        handshakes = Handshakes(cast(Any, loop))
+        handshakes = Handshakes(cast(Any, loop), most_waiting=10)
         handshakes.begin(ours, _tls(), "a stranger", lambda *outcome: outcomes.append(outcome))
         for part in parts:
             with suppress(OSError):

@@ -28,5 +28,6 @@ def no_listening(broker: HasParts) -> Listening:
         AddressRates(11, 1000),
         1024,
         -1,
+        100,
         TlsListeners(parts.metadata.settings, parts.clocks.now_ms),
     )

@@ -60,6 +60,36 @@ def hello() -> bytes:
     return to_server.read()
 
 
+@pytest.fixture
+def narrow_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """With few descriptors."""
+    given = {
+        "listeners": "SSL://127.0.0.1:0",
+        "socket.listen.backlog.size": "1000",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(AUTHORITY.issue("127.0.0.1").pem(tmp_path / "own.pem")),
+    }
+    settings = (part for each in given.items() for part in ("--set", "=".join(each)))
+    process = BrokerProcess(tmp_path / "data", *settings)
+    process.open_files = 192
+    with process:
+        yield process
+    assert not [line for line in process.log if "Traceback" in line], process.log
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16", hello()], ids=["nothing", "a byte", "half of a handshake"])
+def test_strangers_who_take_all_descriptors_give_way_to_others(narrow_broker: BrokerProcess, said: bytes) -> None:
+    strangers = [narrow_broker.connect() for _ in range(400)]
+    try:
+        for one in strangers:
+            with suppress(OSError):
+                one.sendall(said)
+        ask(narrow_broker)
+    finally:
+        for one in strangers:
+            one.close()
+
+
 @pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("said", [b"", b"\x16", hello()], ids=["nothing", "a byte", "half of a handshake"])
 def test_strangers_who_stop_in_the_middle_cost_little_and_others_are_served(

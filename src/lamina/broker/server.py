@@ -57,6 +57,7 @@ from lamina.settings.network import (
     SOCKET_REQUEST_MAX_BYTES,
 )
 from lamina.settings.quotas import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
+from lamina.settings.sasl import LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper_options import zookeeper_options
 from lamina.storage import MemberStorage, StartError, Storage, open_member_storage, open_storage
@@ -255,6 +256,7 @@ class Server:
             AddressRates(self._settings[QUOTA_WINDOW_NUM], self._settings[QUOTA_WINDOW_SIZE_SECONDS] * 1000),
             self._settings[SOCKET_REQUEST_MAX_BYTES],
             self._settings[CONNECTIONS_MAX_IDLE_MS],
+            self._settings[LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS],
             self._tls_listeners(parts),
             doors.by_listener,
         )

@@ -130,8 +130,9 @@ LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS = broker_setting(
     "lamina.max.unauthenticated.connections",
     INT,
     5000,
-    "How many connections to listeners with SASL may be open at once whose clients have not logged in. Beyond it the "
-    "oldest of them is closed; each has 30 seconds.",
+    "How many connections to listeners with SASL may be open at once whose clients have not logged in, and how many to "
+    "listeners with TLS that wait for their handshake. Beyond it one of the oldest is closed; a login may take 30 "
+    "seconds, a handshake 10.",
     rule=at_least(1),
     difference="Kafka has no such bound",
 )

@@ -5,13 +5,16 @@ import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
 import pytest
 
 from lamina.broker.network import handshakes
+from lamina.broker.network.client_hello import EARLY_PAUSE_SECONDS
 from lamina.broker.network.handshakes import HANDSHAKE_SECONDS, PROTECTED_SECONDS, Handshakes
 from lamina.broker.network.listener_tls import ListenerTls
 from lamina.settings.ssl_stores import KeyStoreSource
@@ -40,9 +43,9 @@ class Loop:
     def call_soon(self, callback: Callable[..., None], *args: Any) -> None:
         self._soon.append((callback, args))
 
-    def call_later(self, seconds: float, callback: Callable[..., None]) -> "Loop.Handle":
+    def call_later(self, seconds: float, callback: Callable[..., None], *args: Any) -> "Loop.Handle":
         handle = Loop.Handle()
-        self._later.append((self.now + seconds, callback, handle.state))
+        self._later.append((self.now + seconds, partial(callback, *args), handle.state))
         return handle
 
     class Handle:
@@ -95,28 +98,28 @@ class Loop:
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, most_waiting: int = 1000) -> None:
         self.loop = Loop()
-        self.handshakes = Handshakes(cast(Any, self.loop))
+        self.handshakes = Handshakes(cast(Any, self.loop), most_waiting)
         source = KeyStoreSource("PEM", key=OWN.key(), certificate_chain=OWN.chain)
         given = replace(SETTINGS, key_store=source)
         self.tls = ListenerTls("SECURE", load_server_identity(given, int(time.time() * 1000)))
         self.outcomes: list[tuple[ssl.SSLSocket | None, str]] = []
         self._sockets: list[socket.socket] = []
 
-    def connect(self) -> socket.socket:
+    def connect(self, peer: str = "stranger:1") -> socket.socket:
         """A stranger; returns its side."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
         self._sockets.append(theirs)
-        self.handshakes.begin(ours, self.tls, "stranger:1", lambda *outcome: self.outcomes.append(outcome))
+        self.handshakes.begin(ours, self.tls, peer, lambda *outcome: self.outcomes.append(outcome))
         return theirs
 
-    def client(self) -> ssl.SSLSocket:
+    def client(self, peer: str = "stranger:1") -> ssl.SSLSocket:
         """A stranger that has begun a handshake."""
         context = ssl.create_default_context(cadata=AUTHORITY.certificates)
-        secured = context.wrap_socket(self.connect(), server_hostname="localhost", do_handshake_on_connect=False)
+        secured = context.wrap_socket(self.connect(peer), server_hostname="localhost", do_handshake_on_connect=False)
         self._sockets.append(secured)
         with pytest.raises(ssl.SSLWantReadError):
             secured.do_handshake()
@@ -129,6 +132,15 @@ class Scene:
         for secured, _ in self.outcomes:
             if secured is not None:
                 secured.close()
+
+
+def hello() -> bytes:
+    """The first that a client says, whole."""
+    to_server = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), to_server, server_hostname="localhost")
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return to_server.read()
 
 
 @pytest.fixture
@@ -212,7 +224,7 @@ def test_one_that_goes_as_its_handshake_begins_is_forgotten_once(scene: Scene, m
         raise OSError("not connected")
 
     monkeypatch.setattr(scene.tls, "wrap", lose)
-    scene.connect().send(b"\x16\x03")
+    scene.client()
     scene.loop.pass_time(HANDSHAKE_SECONDS + 1)
     assert scene.outcomes == [(None, "")]
     assert len(scene.handshakes) == 0
@@ -240,17 +252,17 @@ def test_when_too_many_are_under_way_the_oldest_gives_way_but_not_at_once(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(handshakes, "MOST_UNDER_WAY", 3)
-    slow = [scene.connect() for _ in range(3)]
-    for stranger in slow:
-        stranger.send(b"\x16\x03\x01")
+    slow = [scene.client() for _ in range(3)]
     scene.loop.run()
     client = scene.client()
     scene.loop.run()
-    assert not is_closed(slow[0])
+    assert not scene.outcomes
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
     scene.loop.pass_time(PROTECTED_SECONDS + 0.25)
-    assert [is_closed(stranger) for stranger in slow] == [True, False, False]
+    assert scene.outcomes == [(None, "")]
+    with pytest.raises(OSError):  # noqa: PT011
+        slow[0].do_handshake()
     client.do_handshake()
     scene.loop.run()
     assert [secured is not None for secured, _ in scene.outcomes] == [False, True]
@@ -265,6 +277,60 @@ def test_one_that_ends_makes_place_for_the_next(scene: Scene, monkeypatch: pytes
     second.do_handshake()
     scene.loop.run()
     assert len(scene.outcomes) == 2
+
+
+@pytest.mark.parametrize("end", [1, 4, 5, 100, -1])
+def test_a_place_is_given_for_a_whole_hello_only(scene: Scene, monkeypatch: pytest.MonkeyPatch, end: int) -> None:
+    """A byte costs a stranger nothing: it must take nothing from others."""
+    monkeypatch.setattr(handshakes, "MOST_UNDER_WAY", 1)
+    for _ in range(20):
+        scene.connect().send(hello()[:end])
+    client = scene.client()
+    scene.loop.run()
+    client.do_handshake()
+    scene.loop.run()
+    ((secured, _),) = scene.outcomes
+    assert secured is not None
+
+
+def test_a_hello_may_come_in_parts(scene: Scene) -> None:
+    stranger = scene.connect()
+    whole = hello()
+    for part in (whole[:3], whole[3:9], whole[9:]):
+        assert not scene.handshakes._under_way
+        stranger.send(part)
+        scene.loop.pass_time(2 * EARLY_PAUSE_SECONDS)
+    assert len(scene.handshakes._under_way) == 1
+
+
+def test_when_too_many_wait_the_oldest_of_the_address_that_has_most_gives_way() -> None:
+    scene = Scene(most_waiting=4)
+    try:
+        other = scene.connect("10.0.0.1:1")
+        many = [scene.connect(f"10.0.0.2:{number}") for number in range(3)]
+        newcomer = scene.connect("10.0.0.3:1")
+        assert [is_closed(one) for one in (other, *many, newcomer)] == [False, True, False, False, False]
+        assert len(scene.handshakes) == 4
+        while scene.handshakes.give_way():
+            pass
+        assert len(scene.handshakes) == 0
+    finally:
+        scene.close()
+
+
+def test_an_address_with_many_handshakes_keeps_no_other_waiting(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshakes, "MOST_UNDER_WAY", 4)
+    far = scene.client("10.0.0.1:1")
+    scene.loop.run()
+    for number in range(50):
+        scene.client(f"10.0.0.2:{number}")
+    scene.loop.run()
+    client = scene.client("10.0.0.3:1")
+    scene.loop.pass_time(2 * PROTECTED_SECONDS)
+    for one in (client, far):
+        one.do_handshake()
+    scene.loop.run()
+    assert len([secured for secured, _ in scene.outcomes if secured is not None]) == 2
 
 
 def test_closing_ends_all(scene: Scene) -> None:

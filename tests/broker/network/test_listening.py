@@ -40,7 +40,7 @@ def listening_on(
     quota = ConnectionQuota(connection_limits(given), ("X",))
     tls = TlsListeners(given, SYSTEM_CLOCKS.now_ms)
     rates = AddressRates(11, 1000)
-    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, rates, 1 << 20, max_idle_ms, tls)
+    return Listening(loop, SYSTEM_CLOCKS, Silent(), Admission(1 << 20), quota, rates, 1 << 20, max_idle_ms, 100, tls)
 
 
 @pytest.mark.parametrize("max_idle_ms", [0, 1])

@@ -13,7 +13,7 @@ _HANDSHAKE = 0x16
 _MAJOR_VERSION = 3
 _MOST_BYTES = 1 << 14
 """In a record that is not encrypted, behind its header."""
-EARLY_PAUSE_SECONDS = 0.25
+EARLY_PAUSE_SECONDS = 0.5
 """How long to leave a socket of which the loop tells too early."""
 
 

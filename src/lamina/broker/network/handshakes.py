@@ -1,10 +1,11 @@
-"""TLS handshakes before connections: as many as come, a few at a time, none for long.
+"""TLS handshakes before connections: many may wait, a few are done at a time, none for long.
 
 Owns sockets until their handshake is over, and gives them to whoever accepted them. A stranger costs a descriptor and
-no more until the first byte of a handshake comes; other bytes end the connection without a word, for a client that
-speaks no TLS would take an alert for the size of a response (S24). Signing keeps the loop busy, so that a few are
-done in one turn (S21), those first that are under way. Their number is bounded: when more come, the oldest gives way
-once it has had a second. Must not know Kafka's protocol.
+no more until the whole first record of a handshake has come; other bytes end the connection without a word, for a
+client that speaks no TLS would take an alert for the size of a response (S24). Signing keeps the loop busy, so that a
+few are done in one turn (S21), those first that are under way, then one of each address. Those that wait and those
+under way are bounded: when more come, one gives way that is among the oldest, of the address that has most; under way
+it has had a tenth of a second. Must not know Kafka's protocol.
 """
 
 import asyncio
@@ -12,27 +13,44 @@ import logging
 import socket
 import ssl
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
+from lamina.broker.network.client_hello import EARLY_PAUSE_SECONDS, ClientHello, Hello
 from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.network.turns_by_address import TurnsByAddress
 
 logger = logging.getLogger(__name__)
 
 HANDSHAKE_SECONDS = 10.0
 """From the accept to the end of the handshake (S85)."""
 MOST_UNDER_WAY = 256
-PROTECTED_SECONDS = 1.0
-_SWEEP_SECONDS = 0.25
+PROTECTED_SECONDS = 0.1
+_SWEEP_SECONDS = 0.1
+_OLDEST_LOOKED_AT = 64
+"""So many are compared when one has to give way."""
 _TURN_SECONDS = 0.002
-_HANDSHAKE_BEGINS = b"\x16"
 
 Done = Callable[[ssl.SSLSocket | None, str], None]
 """Told of the socket and the principal; of ``None`` where there is no connection, its socket closed."""
 
 
 class _Handshake:
-    __slots__ = ("accepted", "accepted_at", "began_at", "done", "fd", "is_over", "peer", "secured", "tls")
+    __slots__ = (
+        "accepted",
+        "accepted_at",
+        "address",
+        "began_at",
+        "done",
+        "fd",
+        "has_said_hello",
+        "hello",
+        "is_over",
+        "peer",
+        "secured",
+        "tls",
+    )
 
     def __init__(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done, now: float) -> None:
         self.accepted = accepted
@@ -41,6 +59,9 @@ class _Handshake:
         self.secured: ssl.SSLSocket | None = None
         self.tls = tls
         self.peer = peer
+        self.address = peer.rpartition(":")[0]
+        self.hello = ClientHello(accepted)
+        self.has_said_hello = False
         self.done = done
         self.accepted_at = now
         self.began_at = 0.0
@@ -52,14 +73,20 @@ class _Handshake:
 
 
 class Handshakes:
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, most_waiting: int) -> None:
+        """``most_waiting`` sockets before their handshake has begun."""
         self._loop = loop
+        self._most_waiting = most_waiting
         self._open: dict[int, _Handshake] = {}
         """Accepted and not over, by descriptor, the oldest first."""
+        self._of_address: Counter[str] = Counter()
+        """How many of those come from where."""
+        self._waiting: dict[_Handshake, None] = {}
+        """Those that OpenSSL does not know yet, the oldest first."""
         self._under_way: dict[int, _Handshake] = {}
         """Those that OpenSSL knows, the oldest first."""
-        self._coming: deque[_Handshake] = deque()
-        """Those whose first byte has come."""
+        self._coming: TurnsByAddress[_Handshake] = TurnsByAddress()
+        """Those that wait for a place."""
         self._going: deque[_Handshake] = deque()
         """Those under way that can go on."""
         self._has_turn = False
@@ -68,32 +95,52 @@ class Handshakes:
         self.completed: Counter[str] = Counter()
         """By listener."""
         self.failed: Counter[str] = Counter()
-        """By listener; those that ended before their first byte are not counted."""
+        """By listener; those that left before they said anything are not counted."""
 
     def __len__(self) -> int:
         return len(self._open)
 
     def begin(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done) -> None:
+        if len(self._waiting) >= self._most_waiting:
+            self.give_way()
         one = _Handshake(accepted, tls, peer, done, self._loop.time())
         self._open[one.fd] = one
-        self._loop.add_reader(one.fd, self._first_byte, one)
+        self._of_address[one.address] += 1
+        self._waiting[one] = None
+        self._watch(one)
         if self._sweeping is None:
             self._sweep_later()
 
+    def give_way(self) -> bool:
+        """Whether one that waits has made room for another."""
+        if not self._waiting:
+            return False
+        self._fail(self._most_of(self._waiting), "its handshake has not begun, and others come")
+        return True
+
+    def _most_of(self, those: Iterable[_Handshake]) -> _Handshake:
+        """Among the oldest the first of the address that has most; of those rather one that has said nothing."""
+        oldest = islice(those, _OLDEST_LOOKED_AT)
+        return max(oldest, key=lambda one: (self._of_address[one.address], not one.has_said_hello))
+
     # Turns of the loop
 
-    def _first_byte(self, one: _Handshake) -> None:
-        try:
-            first = one.accepted.recv(1, socket.MSG_PEEK)
-        except (BlockingIOError, InterruptedError):
+    def _watch(self, one: _Handshake) -> None:
+        if not one.is_over:
+            self._loop.add_reader(one.fd, self._look, one)
+
+    def _look(self, one: _Handshake) -> None:
+        found = one.hello.look()
+        if found in (Hello.NONE, Hello.PART):
             return
-        except OSError:
-            first = b""
         self._loop.remove_reader(one.fd)
-        if first == _HANDSHAKE_BEGINS:
-            self._coming.append(one)
+        if found is Hello.WHOLE:
+            one.has_said_hello = True
+            self._coming.add(one.address, one)
             self._turn_later()
-        elif first:
+        elif found is Hello.EARLY:
+            self._loop.call_later(EARLY_PAUSE_SECONDS, self._watch, one)
+        elif found is Hello.NO_TLS:
             self._fail(one, "it speaks no TLS (security.protocol of the client: SSL or SASL_SSL)")
         else:
             self._end(one)
@@ -107,7 +154,7 @@ class Handshakes:
         self._has_turn = False
         ends_at = self._loop.time() + _TURN_SECONDS
         while self._going or (self._coming and self._has_place()):
-            one = self._going.popleft() if self._going else self._coming.popleft()
+            one = self._going.popleft() if self._going else self._coming.take()
             if not one.is_over:
                 self._step(one)
             if self._loop.time() >= ends_at:
@@ -117,10 +164,10 @@ class Handshakes:
     def _has_place(self) -> bool:
         if len(self._under_way) < MOST_UNDER_WAY:
             return True
-        oldest = next(iter(self._under_way.values()))
-        if self._loop.time() - oldest.began_at < PROTECTED_SECONDS:
+        one = self._most_of(self._under_way.values())
+        if self._loop.time() - one.began_at < PROTECTED_SECONDS:
             return False
-        self._fail(oldest, "its handshake takes long, and others wait")
+        self._fail(one, "its handshake takes long, and others wait")
         return True
 
     def _step(self, one: _Handshake) -> None:
@@ -128,6 +175,7 @@ class Handshakes:
             if one.secured is None:
                 one.secured = one.tls.wrap(one.accepted)
                 one.began_at = self._loop.time()
+                self._waiting.pop(one)
                 self._under_way[one.fd] = one
             one.secured.do_handshake()
         except ssl.SSLWantReadError:
@@ -189,7 +237,12 @@ class Handshakes:
 
     def _forget(self, one: _Handshake) -> None:
         one.is_over = True
-        self._open.pop(one.fd, None)
+        if self._open.pop(one.fd, None) is not None:
+            self._of_address[one.address] -= 1
+            if not self._of_address[one.address]:
+                del self._of_address[one.address]
+        self._waiting.pop(one, None)
+        self._coming.discard(one.address, one)
         if self._under_way.pop(one.fd, None) is not None and self._coming:
             self._turn_later()
 

@@ -98,13 +98,14 @@ class Listening:
         address_rates: AddressRates,
         max_frame_bytes: int,
         max_idle_ms: int,
+        most_handshakes: int,
         tls: TlsListeners,
         doors: Mapping[str, Door] | None = None,
     ) -> None:
-        """``doors`` are those of listeners that have one, by name."""
+        """``most_handshakes`` may wait to begin; ``doors`` are those of listeners that have one, by name."""
         self._loop = loop
         self.tls = tls
-        self.handshakes = Handshakes(loop)
+        self.handshakes = Handshakes(loop, most_handshakes)
         self._clocks = clocks
         self._service = service
         self._doors = doors or {}
@@ -212,6 +213,10 @@ class Listening:
                 self.refused_by_system += 1
                 self._pause(bound, 0.1)
                 return
+            if accepted.fileno() >= self._connection_descriptors and self.handshakes.give_way():
+                # It has left a descriptor that connections may have.
+                accepted, last = accepted.dup(), accepted
+                last.close()
             refusal = self._refusal(bound, accepted, address)
             if refusal is None:
                 self._connect(bound, accepted, address)
