@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.settings.authorization import STANDARD_AUTHORIZER
-from tests.broker.process import BrokerProcess
+from tests.broker.process import BrokerProcess, eventually
 from tests.cli.running import Lamina
 
 Start = Callable[..., BrokerProcess]
@@ -60,6 +60,7 @@ def test_a_denial_is_told_to_who_asked_and_to_the_audit(lamina: Lamina, own_brok
     outcome = lamina("acls", "list", *where)
     assert outcome.status == 1
     assert "DESCRIBE on the cluster is not allowed" in outcome.err
+    eventually(lambda: audit.read_text().endswith("\n"))
     (told,) = map(json.loads, audit.read_text().splitlines())
     assert (told["decision"], told["principal"], told["request"]) == ("denied", "User:ANONYMOUS", "DescribeAcls")
     assert {"time", "level"} < told.keys()

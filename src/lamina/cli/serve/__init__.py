@@ -57,7 +57,7 @@ def command(
     json_logs: bool,
 ) -> int:
     """Run a broker."""
-    from lamina.cli.serve.log_lines import log_audit_to, start_logging
+    from lamina.cli.serve.log_lines import log_audit, start_logging
 
     listeners = listeners_from(listen)
     try:
@@ -68,13 +68,11 @@ def command(
         return BAD_INPUT
     _keep_descriptors()
     start_logging(as_json=json_logs)
-    audit_log = settings.get(LAMINA_AUDIT_LOG)
-    if audit_log:
-        try:
-            log_audit_to(audit_log)
-        except OSError as error:
-            warn(f"{LAMINA_AUDIT_LOG.name}: {describe(error)}")
-            return SOMETHING_WRONG
+    try:
+        log_audit(settings.get(LAMINA_AUDIT_LOG) or None)
+    except OSError as error:
+        warn(f"{LAMINA_AUDIT_LOG.name}: {describe(error)}")
+        return SOMETHING_WRONG
     return _run(settings, quiet=json_logs)
 
 

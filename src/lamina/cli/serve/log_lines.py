@@ -12,6 +12,8 @@ from logging.handlers import WatchedFileHandler
 
 import click
 
+from lamina.cli.serve.audit_queue import AuditQueue
+
 AUDIT = "lamina.audit"
 _PRIVATE = 0o600
 _COLOURS = {logging.WARNING: "yellow", logging.ERROR: "red", logging.CRITICAL: "red"}
@@ -52,16 +54,20 @@ def start_logging(*, as_json: bool) -> None:
     root.setLevel(logging.INFO)
 
 
-def log_audit_to(path: str) -> None:
+def log_audit(path: str | None) -> None:
     """Write the audit there, and nowhere else: one object on each line. Raises OSError.
 
-    A file that another program moves away, to rotate it, is made again. Only its owner reads it.
+    A file that another program moves away, to rotate it, is made again. Only its owner reads it. Without a path the
+    audit is where all else is logged.
     """
-    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
-    handler = WatchedFileHandler(path, encoding="utf-8")
-    handler.setFormatter(JsonLines())
+    if path is None:
+        (target,) = logging.getLogger().handlers
+    else:
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
+        target = WatchedFileHandler(path, encoding="utf-8")
+        target.setFormatter(JsonLines())
     audit = logging.getLogger(AUDIT)
-    audit.handlers[:] = [handler]
+    audit.handlers[:] = [AuditQueue(target)]
     audit.propagate = False
 
 

@@ -65,6 +65,13 @@ _Question = tuple[str, str, Operation, ResourceType, str | None]
 """Principal, address, and what is to be done with which resource."""
 
 
+class _Told(dict[str, str | None]):
+    """A line of the audit, made by whoever writes it."""
+
+    def __str__(self) -> str:
+        return json.dumps(self, ensure_ascii=False)
+
+
 class Authorizer(MetadataListener):
     def __init__(self, index: AccessIndex, image: Callable[[], Image], clocks: Clocks) -> None:
         """``index`` has no rules yet: they come with the metadata."""
@@ -175,22 +182,22 @@ class Authorizer(MetadataListener):
                 return
             denials.add(denied)
         client = request.client
-        told = {
-            "event": "authorization",
-            "decision": "allowed" if is_allowed else "denied",
-            "principal": client.principal,
-            "host": client.host,
-            "operation": operation.name,
-            "resource_type": type_.name,
-            "resource": _shown(name),
-            "request": request.counters.api,
-            "listener": request.listener_name,
-            "client_id": _shown(request.client_id),
-            "rule": self._reason(client.principal, client.host, operation, type_, name, is_allowed),
-        }
+        told = _Told(
+            event="authorization",
+            decision="allowed" if is_allowed else "denied",
+            principal=client.principal,
+            host=client.host,
+            operation=operation.name,
+            resource_type=type_.name,
+            resource=_shown(name),
+            request=request.counters.api,
+            listener=request.listener_name,
+            client_id=_shown(request.client_id),
+            rule=self._reason(client.principal, client.host, operation, type_, name, is_allowed),
+        )
         if not is_allowed and len(denials or ()) == MOST_DENIALS_TOLD:
             told["further"] = "denials of this request are not told"
-        audit.log(level, "%s", json.dumps(told, ensure_ascii=False), extra={"told": told})
+        audit.log(level, told, extra={"told": told})
 
     def _reason(
         self, principal: str, host: str, operation: Operation, type_: ResourceType, name: str | None, is_allowed: bool
