@@ -162,7 +162,7 @@ class Fetch:
     def handle(self, request: Request, message: FetchRequest) -> Response | Awaitable[Response]:
         is_replica = message.replica_id >= 0
         if is_replica and not self._may_replicate(request):
-            raise TopicAuthorizationFailed("this listener serves no followers")
+            raise TopicAuthorizationFailed("this listener serves no followers, or not this user as one")
         if request.charge is not None:
             message = self._charged(request, message)
         uses_topic_ids = request.api_version >= FIRST_WITH_TOPIC_IDS
