@@ -88,7 +88,7 @@ def test_without_an_authorizer_there_are_no_rules(lamina: Lamina, broker: Broker
         (("add", "--allow-principal", "User:a", "--operation", "Read"), "name a resource"),
         (("add", "--allow-principal", "a", "--operation", "Read", "--topic", "t"), "Type:name, such as User:alice"),
         (("add", "--allow-principal", "User:a", "--operation", "Eat", "--topic", "t"), "'Eat' is not an operation"),
-        (("add", "--allow-principal", "User:a", "--producer", "--group", "g"), "neither role needs anything of 'g'"),
+        (("add", "--allow-principal", "User:a", "--producer", "--group", "g"), "need nothing of 'g'"),
         (("remove",), "say which rules"),
         (("list", "--resource-pattern-type", "regex"), "'regex' is not a type of pattern"),
     ],

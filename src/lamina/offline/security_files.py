@@ -153,7 +153,7 @@ def _user_properties(plan: SecurityPlan, user: str, password: str) -> str:
         "sasl.mechanism": MECHANISM,
         "sasl.jaas.config": _JAAS.format(user, password),
     }
-    return _sections((f"The user {user}, once it was made with this password.", given))
+    return _sections((f"Logs in as {user}. First make the user: lamina users set --login-of {user}.properties", given))
 
 
 def _trust(plan: SecurityPlan) -> dict[str, str]:

@@ -118,7 +118,7 @@ class AccessIndex:
             return True
         covering = self._typed[type_].covering(name)
         if not covering:
-            # Other than Kafka: whoever may do this is taken for a broker, which nobody is for want of a rule.
+            # Unlike Kafka: whoever may do this is taken for a broker, and no missing rule makes anybody one.
             return self._allows_everyone_without_acl and operation is not Operation.CLUSTER_ACTION
         callers = _callers(principal, host)
         bit = 1 << operation

@@ -46,7 +46,7 @@ ALLOW_EVERYONE_IF_NO_ACL_FOUND = broker_setting(
     BOOLEAN,
     False,
     "Whether everybody may use a resource that no access rule is about.",
-    difference="nobody is taken for a broker for want of a rule",
+    difference="this makes nobody a broker",
 )
 LAMINA_AUDIT_LOG = broker_setting(
     "lamina.audit.log",

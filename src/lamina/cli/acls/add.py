@@ -104,7 +104,7 @@ def _wanted(
     for resource in resources if roles else ():
         needed = [operation for needs in roles for operation in needs.get(resource.type, ())]
         if not needed:
-            raise click.UsageError(f"neither role needs anything of {resource.name!r}: leave it out")
+            raise click.UsageError(f"--producer and --consumer need nothing of {resource.name!r}: leave it out")
         wanted += [(resource, operation) for operation in needed]
     return wanted
 

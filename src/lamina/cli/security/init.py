@@ -125,8 +125,10 @@ def _problem(
     if len(set(users)) < len(users):
         return "--user: each name can be given once"
     for user in users:
-        if not _NAME.fullmatch(user) or user in ("admin", *_RESERVED) or user.startswith("broker-"):
-            return f"--user {user!r}: a name has up to 64 letters, digits, '.', '_' and '-', and is no other file's"
+        if not _NAME.fullmatch(user):
+            return f"--user {user!r}: a name has up to 64 letters, digits, '.', '_' and '-'"
+        if user in ("admin", *_RESERVED) or user.startswith("broker-"):
+            return f"--user {user!r}: a file of that name is made for another purpose; take another name"
     if not 0 < port < PORT_MAX:
         return f"--port {port}: must be from 1 to {PORT_MAX - 1}"
     if not 0 < days <= 36_500:
