@@ -79,7 +79,14 @@ def test_a_listener_has_mechanisms_of_its_own() -> None:
             3,
         ),
         ({"listener.name.clients.scram-sha-256.connections.max.reauth.ms": "3"}, 0),
-        ({"listener.name.others.connections.max.reauth.ms": "3"}, 0),
+        (
+            {
+                "listeners": "CLIENTS://127.0.0.1:0,PLAINTEXT://127.0.0.1:0",
+                "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT",
+                "listener.name.plaintext.connections.max.reauth.ms": "3",
+            },
+            0,
+        ),
     ],
 )
 def test_the_nearest_value_holds(file: dict[str, str], expected_ms: int) -> None:

@@ -11,11 +11,12 @@ from lamina.settings.ssl_stores import KeyStoreSource, SslSettings, TrustStoreSo
 
 SECURE = Listener("SECURE", "SSL", "127.0.0.1", 9093)
 WITH_LOGIN = Listener("SECURE", "SASL_SSL", "127.0.0.1", 9093)
+OPENED = {"listeners": "SECURE://127.0.0.1:0", "listener.security.protocol.map": "SECURE:PLAINTEXT"}
 FILES = {"ssl.keystore.location": "/k.p12", "ssl.keystore.password": "hunter2"}
 
 
 def of(given: dict[str, str], listener: Listener = SECURE) -> SslSettings | None:
-    return listener_ssl(resolve_broker(file=given), listener)
+    return listener_ssl(resolve_broker(file={**OPENED, **given}), listener)
 
 
 def test_a_listener_without_tls_has_none() -> None:

@@ -30,7 +30,8 @@ Settings carry Kafka's names and meanings, and a Kafka `server.properties` is re
 Kafka knows is on one of three lists: it is **honoured**, it is accepted and **ignored** (one line at start),
 or it is **refused** because what it asks for is not built: the broker does not start. Any other name gets a
 warning with the nearest known one, or stops the start if it sounds like security (`security.protocol=SSL`).
-An impossible value stops the start with one sentence.
+An impossible value stops the start with one sentence, and so does a `listener.name.NAME.*` that is meant for a
+listener which does not exist.
 """
 PRECEDENCE = """\
 ## Which value wins

@@ -13,6 +13,7 @@ from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
 from lamina.settings.group_config import check_group_limits
 from lamina.settings.inter_broker_login import broker_principals, inter_broker_login
+from lamina.settings.listener_prefixes import check_listener_prefixes
 from lamina.settings.listeners import admin_listeners, advertised_admin_listeners, advertised_listeners
 from lamina.settings.lists import (
     BROKER_SETTINGS,
@@ -55,6 +56,7 @@ def resolve_broker(
     advertised_listeners(settings)
     admin_listeners(settings)
     advertised_admin_listeners(settings)
+    check_listener_prefixes(settings)
     connection_limits(settings)
     check_listeners_ssl(settings)
     check_listeners_sasl(settings)

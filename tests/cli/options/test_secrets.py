@@ -10,6 +10,8 @@ SECRET = "hunter2"
 NAME = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
 ENTRY = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{SECRET}";'
 
+LISTENER = ("listeners=SASL_PLAINTEXT://127.0.0.1:0", "sasl.enabled.mechanisms=PLAIN")
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -26,13 +28,13 @@ def warnings(file: Path | None, *sets: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o666])
 def test_a_file_that_others_may_read(file: Path, mode: int) -> None:
-    file.write_text(f"{NAME}={ENTRY}\n")
+    file.write_text("\n".join((*LISTENER, f"{NAME}={ENTRY}")))
     file.chmod(mode)
     assert warnings(file) == (f"{NAME}: others may read {file}: chmod 600 {file}",)
 
 
 def test_a_file_of_its_owner_alone(file: Path) -> None:
-    file.write_text(f"{NAME}={ENTRY}\n")
+    file.write_text("\n".join((*LISTENER, f"{NAME}={ENTRY}")))
     assert warnings(file) == ()
 
 
@@ -43,5 +45,5 @@ def test_a_file_without_secrets_may_be_read_by_all(file: Path) -> None:
 
 
 def test_a_command_line() -> None:
-    (told,) = warnings(None, f"{NAME}={ENTRY}")
+    (told,) = warnings(None, *LISTENER, f"{NAME}={ENTRY}")
     assert told == f"{NAME}: everybody on this machine can read a command line: give it in a file, by --config"
