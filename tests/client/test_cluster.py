@@ -33,6 +33,40 @@ def test_a_property_of_security_is_never_left_out(broker: BrokerProcess) -> None
         Cluster(broker.address, {"ssl.no.such.thing": "1"}).admin()
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("securty.protocol", "; did you mean security.protocol?"),
+        ("security.protcol", "; did you mean security.protocol?"),
+        ("Security.Protocol", "; did you mean security.protocol?"),
+        ("sals.mechanism", "; did you mean sasl.mechanism?"),
+        ("producer.tls.wanted", "."),
+        ("security.wanted", "."),
+    ],
+)
+def test_an_unknown_property_that_may_be_one_of_security_is_refused(name: str, meant: str) -> None:
+    warnings: list[str] = []
+    with pytest.raises(ClientError) as raised:
+        Cluster("127.0.0.1:1", {name: "SASL_SSL"}, warnings.append).untried_admin()
+    assert str(raised.value) == f"{name} is unknown{meant} Ignoring it could open the connection."
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exclude.internal.topics",
+        "internal.leave.group.on.close",
+        "schema.registry.basic.auth.user.info",
+        "basic.auth.credentials.source",
+    ],
+)
+def test_what_javas_files_hold_for_others_is_no_security_of_the_connection(name: str) -> None:
+    warnings: list[str] = []
+    Cluster("127.0.0.1:1", {name: "1"}, warnings.append).untried_admin()
+    assert warnings == [f"librdkafka has no property {name}; it is ignored"]
+
+
 def test_a_value_that_cannot_be_used_is_refused(broker: BrokerProcess) -> None:
     with pytest.raises(ClientError, match=r"socket\.timeout\.ms"):
         Cluster(broker.address, {"socket.timeout.ms": "soon"}).admin()

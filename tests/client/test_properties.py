@@ -33,7 +33,9 @@ def test_what_only_a_java_client_has_is_left_out() -> None:
 )
 def test_a_login_of_java_becomes_a_name_and_a_password(module: str, mechanism: str) -> None:
     text = f'org.apache.kafka.common.security.{module} required username="ann" password="it\\"s; secret";'
-    assert translate({"sasl.jaas.config": text, "sasl.mechanism": mechanism}) == {
+    login = {"security.protocol": "SASL_SSL", "sasl.jaas.config": text, "sasl.mechanism": mechanism}
+    assert translate(login) == {
+        "security.protocol": "SASL_SSL",
         "sasl.username": "ann",
         "sasl.password": 'it"s; secret',
         "sasl.mechanisms": mechanism,
@@ -44,12 +46,13 @@ def test_a_token_in_a_file_is_given_when_librdkafka_asks(tmp_path: Path) -> None
     """Until it ends by its own words; librdkafka asks again before that."""
     file = tmp_path / "token"
     given = {
+        "security.protocol": "SASL_SSL",
         "sasl.mechanism": "OAUTHBEARER",
         "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
         "sasl.oauthbearer.token.endpoint.url": f"file://{file}",
     }
     translated = translate(given)
-    assert set(translated) == {"sasl.mechanisms", "oauth_cb"}
+    assert set(translated) == {"security.protocol", "sasl.mechanisms", "oauth_cb"}
     token = "x." + urlsafe_b64encode(b'{"exp": 1900000000}').decode().rstrip("=") + ".y"
     file.write_text(f"{token}\n")
     assert translated["oauth_cb"]("") == (token, 1_900_000_000)
@@ -62,11 +65,12 @@ def test_a_token_in_a_file_is_given_when_librdkafka_asks(tmp_path: Path) -> None
 )
 def test_another_login_is_refused(text: str) -> None:
     with pytest.raises(ClientError, match=r"sasl\.jaas\.config"):
-        translate({"sasl.jaas.config": text, "sasl.mechanism": "PLAIN"})
+        translate({"security.protocol": "SASL_SSL", "sasl.jaas.config": text, "sasl.mechanism": "PLAIN"})
 
 
 def test_pem_stores_are_translated() -> None:
     given = {
+        "security.protocol": "SSL",
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": "/ca.pem",
         "ssl.keystore.type": "PEM",
@@ -75,6 +79,7 @@ def test_pem_stores_are_translated() -> None:
         "ssl.endpoint.identification.algorithm": "",
     }
     assert translate(given) == {
+        "security.protocol": "SSL",
         "ssl.ca.location": "/ca.pem",
         "ssl.certificate.location": "/me.pem",
         "ssl.key.location": "/me.pem",
@@ -88,6 +93,7 @@ def test_pkcs12_is_opened(tmp_path: Path) -> None:
     identity = authority.issue("alice.example")
     translated = translate(
         {
+            "security.protocol": "SSL",
             "ssl.keystore.location": str(identity.pkcs12(tmp_path / "me.p12")),
             "ssl.keystore.password": PASSWORD,
             "ssl.truststore.location": str(authority.pkcs12(tmp_path / "ca.p12")),
@@ -95,6 +101,7 @@ def test_pkcs12_is_opened(tmp_path: Path) -> None:
         }
     )
     assert translated == {
+        "security.protocol": "SSL",
         "ssl.ca.pem": authority.certificates,
         "ssl.certificate.pem": identity.chain,
         "ssl.key.pem": identity.key(),
@@ -106,4 +113,37 @@ def test_a_java_keystore_is_refused_with_what_to_do(tmp_path: Path, name: str) -
     store = tmp_path / "store.jks"
     store.write_bytes(bytes.fromhex("feedfeed"))
     with pytest.raises(ClientError, match=rf"ssl.{name}.location.*keytool"):
-        translate({f"ssl.{name}.location": str(store), f"ssl.{name}.password": "secret"})
+        translate(
+            {
+                "security.protocol": "SSL",
+                f"ssl.{name}.location": str(store),
+                f"ssl.{name}.password": "secret",
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "better"),
+    [
+        ({"ssl.ca.location": "/ca.pem"}, "PLAINTEXT; set security.protocol to SSL or SASL_SSL"),
+        ({"sasl.username": "ann"}, "PLAINTEXT; set security.protocol to SASL_PLAINTEXT or SASL_SSL"),
+        (
+            {"sasl.username": "ann", "security.protocol": "PLAINTEXT"},
+            "PLAINTEXT; set security.protocol to SASL_PLAINTEXT or SASL_SSL",
+        ),
+        (
+            {"sasl.username": "ann", "security.protocol": "ssl"},
+            "SSL; set security.protocol to SASL_PLAINTEXT or SASL_SSL",
+        ),
+    ],
+)
+def test_security_that_the_protocol_does_not_use_is_refused(given: dict[str, str], better: str) -> None:
+    with pytest.raises(ClientError) as raised:
+        translate(given)
+    assert str(raised.value) == f"{next(iter(given))} has no meaning with security.protocol={better}"
+
+
+def test_whom_to_trust_may_stand_beside_a_protocol_that_is_said_to_be_without_tls() -> None:
+    """The admin listener may have TLS where the brokers' have none."""
+    given = {"security.protocol": "PLAINTEXT", "ssl.ca.location": "/ca.pem"}
+    assert translate(given) == given

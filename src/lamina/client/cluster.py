@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
 from lamina.client.properties import translate
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
-from lamina.peer.security_properties import is_security
+from lamina.peer.security_properties import SecurityPropertyError, is_security, refuse_dangerous
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -129,8 +129,12 @@ class Cluster:
             except KafkaException as error:
                 unknown = _UNKNOWN_PROPERTY.search(str(error))
                 name = unknown["name"] if unknown else None
-                if name is None or name not in self._config or is_security(name):
+                if name is None or name not in self._config:
                     raise ClientError(f"the client properties cannot be used: {sentence(error.args[0])}") from error
+                try:
+                    refuse_dangerous(name, str(self._config[name]))
+                except SecurityPropertyError as dangerous:
+                    raise ClientError(str(dangerous)) from error
                 del self._config[name]
                 self._warn(f"librdkafka has no property {name}; it is ignored")
 

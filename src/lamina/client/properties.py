@@ -13,7 +13,7 @@ from typing import Any
 from lamina.client.errors import ClientError
 from lamina.client.oauth_token import token_callback
 from lamina.peer.security import identity_pem, trusted_pem
-from lamina.peer.security_properties import OAUTHBEARER, SecurityPropertyError, parse_login, parse_tls
+from lamina.peer.security_properties import OAUTHBEARER, SecurityPropertyError, parse_login, parse_tls, refuse_unused
 from lamina.settings.ssl import PEM
 from lamina.settings.ssl_stores import KeyStoreSource, TrustStoreSource
 
@@ -33,6 +33,7 @@ def translate(properties: Mapping[str, str]) -> dict[str, Any]:
     """Raises ClientError, naming the property, for what librdkafka cannot do."""
     given = {name: value.strip() for name, value in properties.items() if not _JAVA_ONLY.fullmatch(name)}
     try:
+        refuse_unused(given)
         return {**_login(given), **_stores(given)}
     except SecurityPropertyError as error:
         raise ClientError(str(error)) from None

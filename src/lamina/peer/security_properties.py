@@ -5,6 +5,7 @@ security and is not understood is refused, never ignored: a connection must not 
 error shows a value that may be a secret. Must not know files, sockets, or who asks.
 """
 
+import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +14,7 @@ from typing import Any, Final
 from lamina.security.jaas import JaasError, read_jaas
 from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
 from lamina.settings.definition import Setting, SettingError
+from lamina.settings.refused import sounds_like_security
 from lamina.settings.ssl import (
     PEM,
     SSL_KEY_PASSWORD,
@@ -55,6 +57,9 @@ _JAVA_INSIDES: Final = (
     "sasl.login.retry.backoff.",
 )
 """How Java or Kerberos does what is done otherwise here, or not at all; nothing is less safe without them."""
+_OF_OTHER_CONNECTIONS: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
+"""How a schema registry is logged in to, which Java's clients are told in the same file."""
+_NEARNESS: Final = 0.85
 _TOKEN_HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 _LOGIN_MODULES: Final = {
     "org.apache.kafka.common.security.plain.PlainLoginModule": (PLAIN,),
@@ -117,6 +122,32 @@ def security_among(given: Mapping[str, str]) -> dict[str, str]:
     return {
         name: text if name.endswith("password") else text.strip() for name, text in given.items() if is_security(name)
     }
+
+
+def refuse_dangerous(name: str, text: str) -> None:
+    """Of a property that nobody knows: refuses it if the connection may be less safe without it."""
+    known = {SECURITY_PROTOCOL, *_UNDERSTOOD}
+    near = difflib.get_close_matches(name.lower()[:100], sorted(known), n=1, cutoff=_NEARNESS)
+    of_others = name.startswith(_OF_OTHER_CONNECTIONS)
+    if near or is_security(name) or (sounds_like_security(name, text) and not of_others):
+        question = f"; did you mean {near[0]}?" if near and near[0] != name else "."
+        raise SecurityPropertyError(f"{name} is unknown{question} Ignoring it could open the connection.")
+
+
+def refuse_unused(given: Mapping[str, str]) -> None:
+    """Of all properties of a command: those that its connections to brokers would not use.
+
+    Beside a protocol that is said to be without TLS those of TLS are for the admin listener.
+    """
+    protocol = _protocol(given.get(SECURITY_PROTOCOL, SecurityProtocol.PLAINTEXT))
+    _refuse_without_meaning(
+        protocol,
+        (
+            name
+            for name in security_among(given)
+            if not name.startswith("security.") and (_is_login(name) or SECURITY_PROTOCOL not in given)
+        ),
+    )
 
 
 def parse_security(given: Mapping[str, str]) -> SecurityProperties:
@@ -206,9 +237,13 @@ def _protocol(text: str) -> SecurityProtocol:
         ) from None
 
 
+def _is_login(name: str) -> bool:
+    return name.startswith(("sasl.", "enable.sasl."))
+
+
 def _refuse_without_meaning(protocol: SecurityProtocol, given: Iterable[str]) -> None:
     for name in given:
-        is_login = name.startswith(("sasl.", "enable.sasl."))
+        is_login = _is_login(name)
         if (is_login and not protocol.has_login) or (not is_login and not protocol.has_tls):
             better = " or ".join(one for one in SecurityProtocol if (one.has_login if is_login else one.has_tls))
             raise SecurityPropertyError(

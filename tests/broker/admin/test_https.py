@@ -123,7 +123,8 @@ def test_the_tools_find_it_and_trust_whom_their_properties_name(broker: TlsBroke
     assert found.address == secured(broker).url
     with pytest.raises(ClientError, match="certificate verify failed"):
         found.get("v1", "brokers")
-    trusting = Cluster(broker.address, {"ssl.ca.location": str(broker.trust_store)})
+    trusted = {"security.protocol": "PLAINTEXT", "ssl.ca.location": str(broker.trust_store)}
+    trusting = Cluster(broker.address, trusted)
     assert find_admin_listener(trusting, "1", None).get("v1", "brokers")
 
 

@@ -57,3 +57,28 @@ def test_security_against_a_port_without_it(
     assert outcome.err.count("\n") == 1
     assert sentence in outcome.err
     assert "check security.protocol" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("properties", "sentence"),
+    [
+        (
+            "securty.protocol=SASL_SSL\n",
+            "securty.protocol is unknown; did you mean security.protocol? Ignoring it could open the connection.",
+        ),
+        (
+            SASL.partition("\n")[2],
+            "sasl.mechanism has no meaning with security.protocol=PLAINTEXT; "
+            "set security.protocol to SASL_PLAINTEXT or SASL_SSL",
+        ),
+    ],
+)
+def test_security_that_would_be_lost_is_refused_before_anybody_is_asked(
+    lamina: Lamina, broker: BrokerProcess, tmp_path: Path, properties: str, sentence: str
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(properties)
+    outcome = lamina("topics", "list", "--bootstrap-server", broker.address, "--command-config", file)
+    assert outcome.status != 0
+    assert outcome.out == ""
+    assert outcome.err == f"lamina: {sentence}\n"
