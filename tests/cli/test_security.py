@@ -34,7 +34,7 @@ def test_in_json_each_file_is_a_line(lamina: Lamina, tmp_path: Path) -> None:
         (("--zookeeper", "zk:2181"), "a cluster needs both --broker, once for each, and --zookeeper"),
         (("--host", "h", "--broker", "1=m1", "--zookeeper", "zk:2181"), "--host is for one broker alone"),
         (("--broker", "1=m1", "--broker", "1=m2", "--zookeeper", "zk:2181"), "each id can be given once"),
-        (("--user", "admin"), "--user 'admin': a name has up to 64 letters"),
+        (("--user", "admin"), "--user 'admin': a file of that name is made for another purpose"),
         (("--user", "../../etc/passwd"), "a name has up to 64 letters"),
         (("--user", "a", "--user", "a"), "--user: each name can be given once"),
         (("--port", "65535"), "--port 65535: must be from 1 to 65534"),

@@ -40,8 +40,8 @@ _REFUSED_SECONDS = 1.0
 _GONE_SECONDS = 3.0
 """How long a cluster whose every broker went away in the middle may take to come back."""
 _POLL_SECONDS = 0.05
-LOST = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE")
-"""librdkafka's names for a connection that is gone or never was."""
+LOST = ("_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE", "_DESTROY_BROKER")
+"""librdkafka's names for a connection that is gone or never was; the last one for a broker that it knows no more."""
 SILENT = (*LOST, "_TIMED_OUT", "REQUEST_TIMED_OUT")
 """A broker that did not answer in time."""
 LEADER_MOVED = ("NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH")
