@@ -12,6 +12,7 @@ from uuid import UUID
 
 from lamina.broker.loggers import LEVELS
 from lamina.broker.metadata.listener import MetadataListener
+from lamina.broker.requests.authorized_operations import OPERATIONS_ON
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.image.diff import Changes
@@ -31,34 +32,6 @@ MOST_DENIALS_TOLD = 100
 _ANY = None
 """In place of a name: on any resource of the type. Nothing that a client sends is that."""
 
-_OPERATIONS_ON = {
-    ResourceType.TOPIC: (
-        Operation.READ,
-        Operation.WRITE,
-        Operation.CREATE,
-        Operation.DELETE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.GROUP: (
-        Operation.READ,
-        Operation.DELETE,
-        Operation.DESCRIBE,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-    ),
-    ResourceType.CLUSTER: (
-        Operation.CREATE,
-        Operation.ALTER,
-        Operation.DESCRIBE,
-        Operation.CLUSTER_ACTION,
-        Operation.DESCRIBE_CONFIGS,
-        Operation.ALTER_CONFIGS,
-        Operation.IDEMPOTENT_WRITE,
-    ),
-}
 """Those that answers tell of (S57)."""
 
 _Question = tuple[str, str, Operation, ResourceType, str | None]
@@ -129,7 +102,7 @@ class Authorizer(MetadataListener):
     def operations(self, request: Request, type_: ResourceType, name: str) -> int:
         """What the client may do there, one bit for each operation (KIP-430)."""
         allowed = (
-            operation for operation in _OPERATIONS_ON[type_] if self.allows_filtering(request, operation, type_, name)
+            operation for operation in OPERATIONS_ON[type_] if self.allows_filtering(request, operation, type_, name)
         )
         return sum(1 << operation for operation in allowed)
 
