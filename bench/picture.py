@@ -24,7 +24,8 @@ WIDTH, MARGIN, GUTTER, COLUMNS = 1700, 28, 44, 2
 COLUMN_WIDTH = (WIDTH - 2 * MARGIN - GUTTER * (COLUMNS - 1)) // COLUMNS
 LABEL_WIDTH, BAR_WIDTH = 190, 210
 BAR_HEIGHT, BLOCK_GAP, NAME_HEIGHT, HEADING_HEIGHT, SECTION_GAP = 16, 7, 22, 30, 14
-TITLE_SIZE, HEADING_SIZE, TEXT_SIZE = 24, 17, 14
+TITLE_SIZE, HEADING_SIZE, TEXT_SIZE, SMALLEST_SIZE = 24, 17, 14, 9
+LABEL_INDENT, LABEL_GAP = 12, 6
 HEADING_LINE_HEIGHT = 22
 HEADING_CHARACTERS, LABEL_CHARACTERS = 80, 26
 FOOT_CHARACTERS, FOOT_LINE_HEIGHT = 225, 19
@@ -306,11 +307,12 @@ class _Canvas:
 
     def block(self, x: float, y: float, block: Block) -> None:
         for line, text in enumerate(block.label_lines):
-            self.text(x + 12, y + line * BAR_HEIGHT, text, TEXT_SIZE, PALE)
+            self.text(x + LABEL_INDENT, y + line * BAR_HEIGHT, text, TEXT_SIZE, PALE)
         left = x + LABEL_WIDTH
         for bar in block.bars:
             if not block.label:
-                self.text(x + 12, y - 1, self.contestants[bar.contestant], TEXT_SIZE, PALE)
+                name = self.contestants[bar.contestant]
+                self.text(x + LABEL_INDENT, y - 1, name, name_size(name), PALE)
             middle = y + (BAR_HEIGHT - 3) / 2
             self.box(bar.contestant, left, y, left + bar.share * BAR_WIDTH, y + BAR_HEIGHT - 3)
             least, most = left + bar.least * BAR_WIDTH, left + bar.most * BAR_WIDTH
@@ -322,6 +324,18 @@ class _Canvas:
             if bar.ahead is not None:
                 self.text(x + COLUMN_WIDTH, y - 1, bar.verdict, TEXT_SIZE, AHEAD_COLOURS[bar.ahead], anchor="ra")
             y += BAR_HEIGHT
+
+
+def name_size(name: str) -> int:
+    """As large as other text, or so small that the name of a contestant ends before its bar."""
+    sizes = range(TEXT_SIZE, SMALLEST_SIZE, -1)
+    return next(
+        (size for size in sizes if LABEL_INDENT + name_width(name, size) + LABEL_GAP <= LABEL_WIDTH), SMALLEST_SIZE
+    )
+
+
+def name_width(name: str, size: int) -> float:
+    return ImageFont.load_default(size).getlength(drawable(name))
 
 
 def drawable(text: str) -> str:

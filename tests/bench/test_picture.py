@@ -13,7 +13,11 @@ from bench.picture import (
     HEADING_HEIGHT,
     HEADING_LINE_HEIGHT,
     HEADING_SIZE,
+    LABEL_GAP,
+    LABEL_INDENT,
+    LABEL_WIDTH,
     LEGEND_TEXT,
+    TEXT_SIZE,
     WIDTH,
     Pattern,
     Section,
@@ -22,6 +26,8 @@ from bench.picture import (
     fills,
     in_columns,
     lay_out,
+    name_size,
+    name_width,
     stripes,
     verdict,
 )
@@ -162,6 +168,12 @@ def test_beside_several_rivals_the_best_one_counts_and_who_has_no_rival_has_no_v
         verdicts = {bar.contestant: (bar.verdict, bar.ahead) for bar in section.figures[0].blocks[0].bars}
         assert verdicts == {"kafka": ("", None), "lamina": (said, "rival"), "newer": ("", None), "empty": ("", None)}
     assert len({fill.colour for fill in fills(["empty"], pairs).values()}) == 5
+
+
+@pytest.mark.parametrize("name", ["Lamina", "Spark's own 4.2.0, same Spark", "Kafka 4.1.0, with a smaller heap"])
+def test_the_name_of_a_contestant_ends_before_its_bar(name: str) -> None:
+    assert LABEL_INDENT + name_width(name, name_size(name)) + LABEL_GAP <= LABEL_WIDTH
+    assert name_size("Lamina") == TEXT_SIZE
 
 
 @pytest.mark.parametrize("pattern", ["slanted", "upright", "level", "plain"])
