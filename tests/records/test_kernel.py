@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from lamina.errors import CorruptMessage, KafkaError
 from lamina.records.batch import HEADER_BYTES, Buffer, Codec
 from lamina.records.record import Record, build_batch
+from lamina.records.record_fields import Fields, parse_record
 from lamina.records.record_walk import MAX_RECORD_ERRORS, RecordFault, RecordWalk, Walk, walk_records
 from lamina.records.validate import validate_batch
 from tests.examples import examples
+from tests.records.lying_records import INT64_MAX, INT64_MIN, int64s, payloads
 from tests.records.strategies import records
 from tests.records.test_validate import BAD_BATCHES, NOW_MS, RULES
 
@@ -21,75 +23,9 @@ pytest.importorskip("numba")
 from numba import njit
 
 from lamina.records import kernel
-from lamina.records.columns.memory import address_of
-from lamina.records.columns.numbers import read_varint
+from lamina.records.columns.memory import Bytes, address_of
+from lamina.records.columns.numbers import BAD, read_record, read_varint
 from tests.records.guarded import GuardedMemory, interpreted, walk_guarded
-
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-
-_int64 = st.integers(INT64_MIN, INT64_MAX) | st.sampled_from([INT64_MIN, -1, 0, INT64_MAX])
-
-
-def number(value: int, least_bytes: int = 1, excess: int = 0) -> bytes:
-    """A varint in more bytes than it needs, or with bits beyond its width."""
-    zigzag = ((value << 1) ^ (value >> 63)) + excess
-    out = bytearray()
-    while zigzag > 0x7F or len(out) < least_bytes - 1:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    return bytes([*out, zigzag])
-
-
-@st.composite
-def odd_number(draw: st.DrawFn, value: int, width: int = 32) -> bytes:
-    """Mostly the number as it should be; now and then long, too long, too wide, or another."""
-    match draw(st.integers(0, 40)):
-        case 0:
-            return number(value, draw(st.integers(2, 11)))
-        case 1:
-            return number(value, excess=1 << width)
-        case 2:
-            return number(draw(_int64))
-        case 3:
-            return number(value + draw(st.integers(-2, 2)))
-    return number(value)
-
-
-@st.composite
-def field(draw: st.DrawFn) -> bytes:
-    """A length and that many bytes; now and then null, or less than null."""
-    data = draw(st.binary(max_size=5))
-    length = draw(st.sampled_from([len(data)] * 8 + [-1, -1, -2]))
-    return draw(odd_number(length)) + (data if length >= 0 else b"")
-
-
-@st.composite
-def forged(draw: st.DrawFn) -> tuple[bytes, int]:
-    """Records written field by field, most of them right, any of them wrong; lengths fit what was written."""
-    out = bytearray()
-    count = draw(st.integers(1, 4))
-    for index in range(count):
-        headers = draw(st.lists(field(), max_size=2))
-        header_count = len(headers) if headers else draw(st.sampled_from([0] * 8 + [-1]))
-        body = b"\0" + draw(odd_number(draw(st.integers(-5, 5)), 64)) + draw(odd_number(index))
-        body += draw(field()) + draw(field()) + draw(odd_number(header_count))
-        body += b"".join(key + draw(field()) for key in headers)
-        out += draw(odd_number(len(body))) + body
-    return bytes(out), count
-
-
-@st.composite
-def changed(draw: st.DrawFn) -> tuple[bytes, int]:
-    """A client's records with bytes put in or cut out, or with another count."""
-    found = draw(records(first_offset=0, most=6))
-    data = bytes(build_batch(found)[HEADER_BYTES:])
-    at = draw(st.integers(0, len(data)))
-    data = data[:at] + draw(st.binary(max_size=4)) + data[at + draw(st.integers(0, 5)) :]
-    return data, len(found) + draw(st.integers(-1, 1))
-
-
-_noise = st.tuples(st.binary(max_size=80), st.sampled_from([0, 1, 2, 2**31 - 1]))
-payloads = forged() | forged() | changed() | _noise
 
 
 def outcome(walk: Walk, data: Buffer, count: int, base: int, **rules: Any) -> RecordWalk | str:
@@ -99,8 +35,41 @@ def outcome(walk: Walk, data: Buffer, count: int, base: int, **rules: Any) -> Re
         return str(error)
 
 
+@njit()
+def native_fields(records: Bytes, position: int) -> tuple[int, int, int, int, int, int, int]:
+    found = read_record(address_of(records), position, len(records))
+    end, _, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length = found
+    return end, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length
+
+
+def plain_fields(records: Buffer, position: int) -> Fields | None:
+    try:
+        return parse_record(records, position, len(records), 0)
+    except CorruptMessage:
+        return None
+
+
 @settings(max_examples=examples(300))
-@given(payloads, _int64, st.booleans(), _int64, _int64, st.sampled_from([bytes, bytearray, memoryview]))
+@given(payloads, st.integers(0, 80))
+def test_both_parsers_find_the_same_fields_or_none(payload: tuple[bytes, int], position: int) -> None:
+    data = payload[0]
+    position = min(position, len(data))
+    native = native_fields(np.frombuffer(data, np.uint8), position)
+    assert (None if native[0] == BAD else native) == plain_fields(data, position)
+
+
+@settings(max_examples=examples(300))
+@given(payloads)
+def test_both_parsers_find_the_same_fields_record_by_record(payload: tuple[bytes, int]) -> None:
+    data, position = payload[0], 0
+    while (plain := plain_fields(data, position)) is not None:
+        assert native_fields(np.frombuffer(data, np.uint8), position) == plain
+        position = plain[0]
+    assert native_fields(np.frombuffer(data, np.uint8), position)[0] == BAD
+
+
+@settings(max_examples=examples(300))
+@given(payloads, int64s, st.booleans(), int64s, int64s, st.sampled_from([bytes, bytearray, memoryview]))
 def test_both_walks_give_the_same_answer_or_the_same_error(
     payload: tuple[bytes, int], base: int, needs_keys: bool, earliest_ms: int, latest_ms: int, kind: type
 ) -> None:

@@ -1,8 +1,8 @@
 """The records inside a batch: build and read them.
 
-Owns the layout of a record (formats.md §2.2) and how a batch is put together from records. A null key or
-value is ``None`` and is never confused with an empty one. Must not know which records a topic accepts
-(``validate``), nor what a control record means (``marker``).
+Owns how a record is written (formats.md §2.2), and how a batch is put together from records; ``record_fields`` finds
+where the fields of a written one lie. A null key or value is ``None`` and is never confused with an empty one. Must not
+know which records a topic accepts (``validate``), nor what a control record means (``marker``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,8 @@ from lamina.records.batch import (
     pack_header,
 )
 from lamina.records.codecs import compress, decompress
-from lamina.records.varint import append_varint, read_varint, read_varlong
+from lamina.records.record_fields import Fields, parse_record
+from lamina.records.varint import append_varint, read_varint
 
 Header = tuple[bytes, bytes | None]
 """A key, UTF-8 by agreement, and a value. The key stays bytes: no broker checks it, so a stored one may be no
@@ -131,12 +132,13 @@ def iterate_records(buffer: Buffer, position: int, header: BatchHeader, limit_by
     payload = bytes(decompress(header.codec_id, view, limit_bytes))
     if header.record_count < 0:
         raise CorruptMessage(f"a batch at offset {header.base_offset} counts {header.record_count} records")
-    at = 0
-    for _ in range(header.record_count):
-        record, at = _read_record(payload, at, header)
-        yield record
-    if at != len(payload):
-        raise CorruptMessage(f"{len(payload) - at} bytes follow the last record of a batch")
+    position, size = 0, len(payload)
+    for index in range(header.record_count):
+        fields = parse_record(payload, position, size, index)
+        position = fields[0]
+        yield _record(payload, fields, header)
+    if position != size:
+        raise CorruptMessage(f"{size - position} bytes follow the last of {header.record_count} records")
 
 
 def seal_batch(header: BatchHeader, payload: Buffer) -> bytearray:
@@ -171,35 +173,26 @@ def _append_nullable(out: bytearray, value: bytes | None) -> None:
         out += value
 
 
-def _read_record(payload: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
-    length, position = read_varint(payload, position)
-    end = position + length
-    if length < 0 or end > len(payload):
-        raise CorruptMessage(f"a record claims {length} bytes, {len(payload) - position} are left")
-    timestamp_delta, position = read_varlong(payload, position + 1)
-    offset_delta, position = read_varint(payload, position)
-    key, position = _read_nullable(payload, position, end)
-    value, position = _read_nullable(payload, position, end)
-    header_count, position = read_varint(payload, position)
-    if header_count < 0:
-        raise CorruptMessage(f"a record counts {header_count} headers")
-    headers = []
-    for _ in range(header_count):
-        header_key, position = _read_nullable(payload, position, end)
-        if header_key is None:
-            raise CorruptMessage("a record has a header without a key")
-        header_value, position = _read_nullable(payload, position, end)
-        headers.append((header_key, header_value))
-    if position != end:
-        raise CorruptMessage(f"a record claims {length} bytes, its fields take {length + position - end}")
-    timestamp = header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers)), end
+def _record(payload: bytes, fields: Fields, header: BatchHeader) -> Record:
+    _, timestamp_delta, offset_delta, key_at, key_length, value_at, value_length = fields
+    headers_at = value_at + max(value_length, 0)
+    return Record(
+        header.base_offset + offset_delta,
+        header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta,
+        None if key_length < 0 else payload[key_at : key_at + key_length],
+        None if value_length < 0 else payload[value_at:headers_at],
+        _read_headers(payload, headers_at) if payload[headers_at] else (),
+    )
 
 
-def _read_nullable(payload: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    length, position = read_varint(payload, position)
-    if length == -1:
-        return None, position
-    if length < 0 or position + length > end:
-        raise CorruptMessage(f"a field of a record claims {length} bytes, {end - position} are left")
-    return payload[position : position + length], position + length
+def _read_headers(payload: bytes, position: int) -> tuple[Header, ...]:
+    """Of a record that is known to be well-formed."""
+    count, position = read_varint(payload, position)
+    headers: list[Header] = []
+    for _ in range(count):
+        key_length, key_at = read_varint(payload, position)
+        value_length, value_at = read_varint(payload, key_at + key_length)
+        position = value_at + max(value_length, 0)
+        key, value = payload[key_at : key_at + key_length], payload[value_at:position]
+        headers.append((key, None if value_length < 0 else value))
+    return tuple(headers)

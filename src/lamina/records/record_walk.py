@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from lamina.errors import CorruptMessage
 from lamina.records.batch import NO_TIMESTAMP, Buffer
-from lamina.records.varint import read_varint, read_varlong
+from lamina.records.record_fields import parse_record
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
@@ -72,26 +72,7 @@ def walk_records(
     faults: list[tuple[int, RecordFault]] = []
     size = len(records)
     for index in range(first_index, record_count):
-        length, position = read_varint(records, position)
-        end = position + length
-        if length < 0 or end > size:
-            raise CorruptMessage(f"record {index} claims {length} bytes, {size - position} are left")
-        timestamp_delta, position = read_varlong(records, position + 1)  # past the attributes, which mean nothing
-        offset_delta, position = read_varint(records, position)
-        # A field that reaches past the record's end needs no check of its own: no position ever goes back.
-        key_length, position = read_varint(records, position)
-        if key_length > 0:
-            position += key_length
-        value_length, position = read_varint(records, position)
-        if value_length > 0:
-            position += value_length
-        if key_length < -1 or value_length < -1:
-            raise CorruptMessage(f"record {index} has a key of {key_length} and a value of {value_length} bytes")
-        header_count, position = read_varint(records, position)
-        if header_count:
-            position = _skip_headers(records, position, header_count)
-        if position != end:
-            raise CorruptMessage(f"record {index} claims {length} bytes, its fields take {length + position - end}")
+        position, timestamp_delta, offset_delta, _, key_length, _, _ = parse_record(records, position, size, index)
         timestamp = base_timestamp + timestamp_delta
         if not _INT64_MIN <= timestamp <= _INT64_MAX:
             raise CorruptMessage(f"record {index} has a timestamp that does not fit 64 bits")
@@ -111,18 +92,3 @@ def walk_records(
     if position != size:
         raise CorruptMessage(f"{size - position} bytes follow the last of {record_count} records")
     return _new_tuple(RecordWalk, (max_timestamp, offset_delta_of_max_timestamp, faults))
-
-
-def _skip_headers(records: Buffer, position: int, count: int) -> int:
-    if count < 0:
-        raise CorruptMessage(f"a record counts {count} headers")
-    for _ in range(count):
-        key_length, position = read_varint(records, position)
-        if key_length < 0:
-            raise CorruptMessage("a record has a header without a key")
-        value_length, position = read_varint(records, position + key_length)
-        if value_length < -1:
-            raise CorruptMessage(f"a record has a header with a value of {value_length} bytes")
-        if value_length > 0:
-            position += value_length
-    return position

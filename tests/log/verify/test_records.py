@@ -17,7 +17,7 @@ from lamina.records.record import Record, build_batch, read_records
 from tests.log.verify.sample import files_of, findings, make_directory
 from tests.records.columns.test_arrow import LIES, logs
 from tests.records.forgery import reseal, with_payload
-from tests.records.test_kernel import payloads
+from tests.records.lying_records import payloads
 
 LIMIT_BYTES = 1 << 20
 

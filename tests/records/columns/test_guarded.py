@@ -28,7 +28,7 @@ from tests.records.columns.test_arrow import logs, read, rows
 from tests.records.columns.test_windows import windows_of
 from tests.records.forgery import reseal, with_payload
 from tests.records.guarded import Array, GuardedMemory, interpreted
-from tests.records.test_kernel import payloads
+from tests.records.lying_records import payloads
 
 FEW = settings(max_examples=examples(60), deadline=None)
 
