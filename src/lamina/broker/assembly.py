@@ -32,6 +32,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.read_leases import ReadLeases
 from lamina.broker.partitions.removal import Removal
+from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.partitions.upkeep import Upkeep
 from lamina.broker.parts import Parts
 from lamina.broker.readiness import Readiness
@@ -105,41 +106,16 @@ def build_parts(
     member_parts, publisher = deciding.member_parts, logs.publisher
     metadata = Metadata(storage.node_id, publisher, deciding.participant)
     coordination = _build_coordination(ground, logs, deciding, metadata)
-    cleaner = Cleaner(
-        loop, clocks, threads, ground.counters, metadata, logs.directories, logs.partitions, engine_for(settings)
-    )
-    moves = publisher.moves = Moves(
-        settings, clocks, threads, ground.counters, logs.directories, logs.partitions, logs.removal, cleaner
-    )
     authorizer = _build_authorizer(ground, logs)
-    serving = _build_serving(ground, logs, deciding, metadata, coordination, cleaner, moves, authorizer)
-    handlers = serving.handlers
+    # That of a member may be one that ZooKeeper gave.
+    own_id = dict.fromkeys((NODE_ID.name, BROKER_ID.name), str(storage.node_id))
+    actual_values = {} if member_parts is None else own_id
+    handlers = _build_handlers(ground, logs, deciding, metadata, coordination, authorizer, actual_values)
+    request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
-        publisher.truncations = member_parts.truncations(logs.directories, cleaner)
-        fetchers = member_parts.fetchers(settings, publisher.truncations, handlers.throttles)
-        publisher.add_listener(fetchers)
-    for listener in (
-        handlers.throttles,
-        handlers.client_quotas,
-        coordination.groups,
-        coordination.transactions,
-        cleaner,
-        moves,
-        serving.request_watch,
-        handlers.follower_waits,
-    ):
-        publisher.add_listener(listener)
-
-    def went_offline(partition: Partition) -> None:
-        """Nobody coordinates what lives in a log that is offline, nor copies to it."""
-        for coordinator in (coordination.groups, coordination.transactions):
-            coordinator.partition_removed(partition.topic, partition.index)
-        if fetchers is not None and member_parts is not None:
-            fetchers.partition_offline(partition)
-            member_parts.member.tell()
-
-    logs.partitions.on_offline = went_offline
+        fetchers = member_parts.fetchers(settings, logs.truncations, handlers.throttles)
+    _add_listeners(logs, member_parts, fetchers, coordination, handlers, request_watch)
     return Parts(
         loop=loop,
         clocks=clocks,
@@ -161,13 +137,13 @@ def build_parts(
         groups=coordination.groups,
         transactions=coordination.transactions,
         verification=coordination.verification,
-        cleaner=cleaner,
-        moves=moves,
-        request_watch=serving.request_watch,
+        cleaner=logs.cleaner,
+        moves=logs.moves,
+        request_watch=request_watch,
         kernel_loading=handlers.kernel_loading,
         fetch_sessions=handlers.fetch_sessions,
-        router=serving.router,
-        actual_values=serving.actual_values,
+        router=_build_router(ground, handlers, request_watch, member_parts),
+        actual_values=actual_values,
     )
 
 
@@ -203,17 +179,26 @@ class _Logs:
     directories: LogDirectories
     partitions: Partitions
     removal: Removal
+    cleaner: Cleaner
+    moves: Moves
+    truncations: Truncations
     publisher: Publisher
 
 
 def _build_logs(ground: _Ground, storage: Storage | MemberStorage) -> _Logs:
     loop, clocks, threads, settings = ground.loop, ground.clocks, ground.threads, ground.settings
+    counters = ground.counters
     cluster = Cluster(storage.node_id, settings[REPLICA_LAG_TIME_MAX_MS], _lease(storage, clocks))
-    directories, partitions = LogDirectories(storage.directories, threads), Partitions(ground.counters, cluster)
+    directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters, cluster)
     removal = Removal(loop, threads)
-    replicas = Replicas(loop, clocks, threads, ground.counters, directories, partitions, removal, cluster)
-    publisher = Publisher(settings, threads, directories, partitions, replicas, removal, cluster, clocks)
-    return _Logs(cluster, directories, partitions, removal, publisher)
+    cleaner = Cleaner(settings, loop, clocks, threads, counters, directories, partitions, engine_for(settings))
+    moves = Moves(settings, clocks, threads, counters, directories, partitions, removal, cleaner)
+    truncations = Truncations(clocks, threads, directories, partitions, cleaner)
+    replicas = Replicas(loop, clocks, threads, counters, directories, partitions, removal, cluster)
+    publisher = Publisher(
+        settings, threads, directories, partitions, replicas, removal, moves, truncations, cluster, clocks
+    )
+    return _Logs(cluster, directories, partitions, removal, cleaner, moves, truncations, publisher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,16 +288,6 @@ def _build_coordination(ground: _Ground, logs: _Logs, deciding: _Deciding, metad
     return _Coordination(create, producer_ids, groups, transactions, verification)
 
 
-@dataclass(frozen=True, slots=True)
-class _Serving:
-    """Whoever answers requests."""
-
-    handlers: HandlerParts
-    router: Router
-    request_watch: RequestWatch
-    actual_values: dict[str, str]
-
-
 def _build_authorizer(ground: _Ground, logs: _Logs) -> Authorizer | None:
     settings = ground.settings
     if not settings.get(AUTHORIZER_CLASS_NAME):
@@ -325,22 +300,18 @@ def _build_authorizer(ground: _Ground, logs: _Logs) -> Authorizer | None:
     return authorizer
 
 
-def _build_serving(
+def _build_handlers(
     ground: _Ground,
     logs: _Logs,
     deciding: _Deciding,
     metadata: Metadata,
     coordination: _Coordination,
-    cleaner: Cleaner,
-    moves: Moves,
     authorizer: Authorizer | None,
-) -> _Serving:
+    actual_values: dict[str, str],
+) -> HandlerParts:
     clocks, settings, member_parts = ground.clocks, ground.settings, deciding.member_parts
     throttles = ReplicationThrottles(settings, ground.counters.replication, clocks)
-    # That of a member may be one that ZooKeeper gave.
-    own_id = dict.fromkeys((NODE_ID.name, BROKER_ID.name), str(metadata.node_id))
-    actual_values = {} if member_parts is None else own_id
-    handlers = HandlerParts(
+    return HandlerParts(
         loop=ground.loop,
         clocks=clocks,
         threads=ground.threads,
@@ -359,8 +330,8 @@ def _build_serving(
         groups=coordination.groups,
         transactions=coordination.transactions,
         producer_ids=coordination.producer_ids,
-        cleaner=cleaner,
-        moves=moves,
+        cleaner=logs.cleaner,
+        moves=logs.moves,
         fetch_sessions=FetchSessions(
             settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
             _SESSION_EVICTION_MS,
@@ -379,20 +350,55 @@ def _build_serving(
         broker_listener=None if member_parts is None else member_parts.listener_name,
         apis_on=(lambda _: APIS) if member_parts is None else member_parts.apis_on,
     )
-    request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
-    router = (
-        Router(
-            table(handlers),
-            ground.counters,
-            request_watch,
-            ground.message_thread,
-            ground.readiness,
-            handlers.client_quotas,
-        )
-        if member_parts is None
-        else member_parts.router(handlers, request_watch, ground.readiness)
+
+
+def _build_router(
+    ground: _Ground, handlers: HandlerParts, request_watch: RequestWatch, member_parts: "MemberParts | None"
+) -> Router:
+    if member_parts is not None:
+        return member_parts.router(handlers, request_watch, ground.readiness)
+    return Router(
+        table(handlers),
+        ground.counters,
+        request_watch,
+        ground.message_thread,
+        ground.readiness,
+        handlers.client_quotas,
     )
-    return _Serving(handlers, router, request_watch, actual_values)
+
+
+def _add_listeners(
+    logs: _Logs,
+    member_parts: "MemberParts | None",
+    fetchers: "ReplicaFetchers | None",
+    coordination: _Coordination,
+    handlers: HandlerParts,
+    request_watch: RequestWatch,
+) -> None:
+    """Whom the publisher tells of what follows from metadata, and the partitions of one that goes offline."""
+    if fetchers is not None:
+        logs.publisher.add_listener(fetchers)
+    for listener in (
+        handlers.throttles,
+        handlers.client_quotas,
+        coordination.groups,
+        coordination.transactions,
+        logs.cleaner,
+        logs.moves,
+        request_watch,
+        handlers.follower_waits,
+    ):
+        logs.publisher.add_listener(listener)
+
+    def went_offline(partition: Partition) -> None:
+        """Nobody coordinates what lives in a log that is offline, nor copies to it."""
+        for coordinator in (coordination.groups, coordination.transactions):
+            coordinator.partition_removed(partition.topic, partition.index)
+        if fetchers is not None and member_parts is not None:
+            fetchers.partition_offline(partition)
+            member_parts.member.tell()
+
+    logs.partitions.when_offline(went_offline)
 
 
 def _lease(storage: Storage | MemberStorage, clocks: Clocks) -> Lease:

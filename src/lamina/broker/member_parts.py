@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from lamina import __version__
-from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.counters import Counters
 from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.controller_link import ControllerLink
@@ -26,7 +25,6 @@ from lamina.broker.metadata.silent_brokers import IsRefused
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.metadata.topic_requests import TopicRequests
 from lamina.broker.partitions.cluster import Cluster
-from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.readiness import Readiness
@@ -134,9 +132,6 @@ class MemberParts:
             is_broker_listener_apart=len(listeners(handlers.metadata.settings)) > 1,
         )
         return router
-
-    def truncations(self, directories: LogDirectories, cleaner: Cleaner) -> Truncations:
-        return Truncations(self.clocks, self.threads, directories, self.partitions, cleaner)
 
     def fetchers(
         self, settings: BrokerSettings, truncations: Truncations, throttles: ReplicationThrottles

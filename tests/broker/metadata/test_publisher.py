@@ -15,7 +15,6 @@ import pytest
 
 from lamina.broker.partitions import log_directories, removal
 from lamina.broker.partitions.partition import Partition
-from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.turns import Turns
 from lamina.errors import ErrorCode, StorageError
 from lamina.image.changes import remove_topic, set_partitions
@@ -380,9 +379,6 @@ def test_a_topic_of_many_partitions_is_deleted_with_a_fixed_number_of_syncs(
 def a_follower(broker: InProcessBroker) -> Partition:
     """A partition with two batches of three records, which broker 2 leads."""
     parts = broker.parts
-    parts.publisher.truncations = Truncations(
-        parts.clocks, parts.threads, parts.directories, parts.partitions, parts.cleaner
-    )
     broker.create("t")
     for _ in range(2):
         broker.produce("t", 3)
@@ -417,7 +413,6 @@ def test_r20_who_is_elected_while_its_log_is_cut_leads_from_the_end_that_is_left
 
     monkeypatch.setattr(Truncation, "cut_file", wait_and_cut)
     truncations = broker.parts.publisher.truncations
-    assert truncations is not None
     truncating = broker._loop.create_task(truncations.truncate(partition, 5))
     broker.run_until(lambda: partition.log.is_truncating)
     epoch, electing = partition.epoch + 1, elect(broker, partition)
@@ -470,7 +465,6 @@ def no_checkpoints(patch: pytest.MonkeyPatch) -> None:
 def interrupt_truncation(broker: InProcessBroker, partition: Partition, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk is full when the checkpoints are to be lowered: the log ends at 3, and is not cut."""
     truncations, (directory,) = broker.parts.publisher.truncations, broker.parts.directories
-    assert truncations is not None
     flush(partition.log)
     directory.write_recovery_points()
     with monkeypatch.context() as patch:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lamina.broker.metadata.applied import Applied
-from lamina.broker.partitions.truncations import Truncations
 from lamina.errors import NotLeaderOrFollower
 from lamina.image.changes import set_partitions
 from lamina.image.image import Image
@@ -23,13 +22,6 @@ from lamina.store.sqlite import SqliteStore
 from tests.broker.in_process import InProcessBroker
 
 KEY = ("t", 0)
-
-
-def with_truncations(broker: InProcessBroker) -> Truncations:
-    parts = broker.parts
-    truncations = Truncations(parts.clocks, parts.threads, parts.directories, parts.partitions, parts.cleaner)
-    parts.publisher.truncations = truncations
-    return truncations
 
 
 def a_broker(tmp_path: Path, **settings: str) -> InProcessBroker:
@@ -132,7 +124,7 @@ def test_a_log_that_is_being_cut_is_cut_to_the_end_first(
 ) -> None:
     """Its files would not be found under their names: that looks like a disk that has failed."""
     broker, may_cut, cut_file = a_broker(tmp_path), threading.Event(), Truncation.cut_file
-    truncations = with_truncations(broker)
+    truncations = broker.parts.publisher.truncations
     apply(broker, changed(broker.parts.metadata.image, replicas=(1, 2), leader=2, isr=(1, 2), leader_epoch=7))
     partition = broker.parts.partitions.get("t", 0)
 

@@ -20,7 +20,7 @@ def broker(tmp_path: Path) -> Iterator[InProcessBroker]:
 def test_each_partition_goes_offline_once_however_many_directories_fail(broker: InProcessBroker) -> None:
     told: list[int] = []
     partitions = broker.parts.partitions
-    partitions.on_offline = lambda partition: told.append(partition.index)
+    partitions.when_offline(lambda partition: told.append(partition.index))
     partitions.get("t", 1).log.take_offline("its directory is gone")
     partitions.directory_failed()
     partitions.get("t", 2).log.take_offline("another one is gone")

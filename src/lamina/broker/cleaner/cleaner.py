@@ -25,7 +25,6 @@ from lamina.broker.cleaner.passes import Pass, Passes
 from lamina.broker.cleaner.retention import Retention
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.listener import MetadataListener
-from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -48,19 +47,19 @@ _STOP_SECONDS = 10.0
 class Cleaner(MetadataListener):
     def __init__(
         self,
+        settings: BrokerSettings,
         loop: asyncio.AbstractEventLoop,
         clocks: Clocks,
         threads: Threads,
         counters: Counters,
-        metadata: Metadata,
         directories: LogDirectories,
         partitions: Partitions,
         engine: Engine,
     ) -> None:
+        self._settings = settings
         self._loop = loop
         self._clocks = clocks
         self._counters = counters
-        self._metadata = metadata
         self._partitions = partitions
         self.engine = engine
         self.states = CleaningStates()
@@ -73,7 +72,7 @@ class Cleaner(MetadataListener):
             clocks,
             threads,
             counters,
-            metadata,
+            settings,
             directories,
             partitions,
             self.states,
@@ -95,7 +94,7 @@ class Cleaner(MetadataListener):
     # Life
 
     def start(self) -> None:
-        if not self._metadata.settings[LOG_CLEANER_ENABLE]:
+        if not self._settings[LOG_CLEANER_ENABLE]:
             return
         missing = self.engine.missing()
         topics = {partition.topic for partition in self._partitions if partition.log.config.compact}
@@ -124,8 +123,9 @@ class Cleaner(MetadataListener):
 
     # What follows from metadata
 
-    def settings_changed(self, _settings: BrokerSettings) -> None:
+    def settings_changed(self, settings: BrokerSettings) -> None:
         """A shorter back-off holds from now on."""
+        self._settings = self.passes.settings = settings
         self._wake.set()
 
     def partition_configured(self, partition: Partition) -> None:
@@ -147,7 +147,7 @@ class Cleaner(MetadataListener):
             except Exception as error:
                 self._count_fault("a round of the cleaner failed", error)
             if not self._is_stopping:
-                await self._wait(self._metadata.settings[LOG_CLEANER_BACKOFF_MS] / 1000)
+                await self._wait(self._settings[LOG_CLEANER_BACKOFF_MS] / 1000)
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -159,7 +159,7 @@ class Cleaner(MetadataListener):
 
     def why_not(self) -> str | None:
         """Why no topic is being compacted, in half a sentence."""
-        if not self._metadata.settings[LOG_CLEANER_ENABLE]:
+        if not self._settings[LOG_CLEANER_ENABLE]:
             return "log.cleaner.enable is false"
         return self.engine.missing()
 
@@ -192,7 +192,7 @@ class Cleaner(MetadataListener):
         chosen = filthiest_logs(candidates, wanted.keys())
         self._left_over = {choice.candidate.key for choice in chosen[limit:]}
         chosen = chosen[:limit]
-        if self._metadata.settings[LAMINA_CLEANER_EXPIRE_IDLE]:
+        if self._settings[LAMINA_CLEANER_EXPIRE_IDLE]:
             picked = {choice.candidate.key for choice in chosen}
             idle = [candidate for candidate in candidates if candidate.key not in picked]
             horizons, now_ms = self.passes.horizons, self._clocks.now_ms()

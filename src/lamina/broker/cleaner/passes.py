@@ -18,7 +18,6 @@ from lamina.broker.cleaner.candidates import Choice
 from lamina.broker.cleaner.history import History, Outcome, PhaseSeconds, describe
 from lamina.broker.cleaner.partition_states import CleaningStates, FailedPasses, State
 from lamina.broker.counters import Counters, Place
-from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
@@ -35,6 +34,7 @@ from lamina.log.offset_checkpoints import Checkpoints
 from lamina.settings.broker import LAMINA_DISK_FREE_MIN_BYTES
 from lamina.settings.cleaner import LOG_CLEANER_BACKOFF_MS
 from lamina.settings.cleaner_limits import cleaner_limits
+from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Passes:
         clocks: Clocks,
         threads: Threads,
         counters: Counters,
-        metadata: Metadata,
+        settings: BrokerSettings,
         directories: LogDirectories,
         partitions: Partitions,
         states: CleaningStates,
@@ -97,7 +97,8 @@ class Passes:
     ) -> None:
         self._clocks = clocks
         self._counters = counters
-        self._metadata = metadata
+        self.settings = settings
+        """As they are now: the cleaner is told of changes."""
         self._directories = directories
         self._partitions = partitions
         self._states = states
@@ -134,7 +135,7 @@ class Passes:
 
     def _plan(self, choice: Choice) -> Pass:
         """Raises ``ValueError`` for a torn transaction index, or :class:`StorageError`."""
-        partition, settings = choice.candidate.partition, self._metadata.settings
+        partition, settings = choice.candidate.partition, self.settings
         limits = cleaner_limits(settings)
         now_ms = self._clocks.now_ms()
         taken = take(
@@ -204,7 +205,7 @@ class Passes:
         this is over.
         """
         one.phase = "installing"
-        read_bytes = cleaner_limits(self._metadata.settings).read_bytes
+        read_bytes = cleaner_limits(self.settings).read_bytes
         served = self._partitions.find(*one.key)
         topic_id = b"" if served is None else served.topic_id.bytes
         for step in installing(one.partition.log, topic_id, one.taken, manifest, self._clocks.now_ms(), read_bytes):
@@ -241,7 +242,7 @@ class Passes:
             key,
             reason,
             is_uncleanable=is_uncleanable,
-            backoff_ms=self._metadata.settings[LOG_CLEANER_BACKOFF_MS],
+            backoff_ms=self.settings[LOG_CLEANER_BACKOFF_MS],
             now_ms=now_ms,
         )
         what = "cannot be cleaned" if is_uncleanable else "was not cleaned"

@@ -61,6 +61,8 @@ class Publisher:
         partitions: Partitions,
         replicas: Replicas,
         removal: Removal,
+        moves: MovesBetweenDirectories,
+        truncations: Truncations,
         cluster: Cluster,
         clocks: Clocks,
     ) -> None:
@@ -75,10 +77,9 @@ class Publisher:
         self._listeners: list[MetadataListener] = []
         self.settings = settings
         """The broker's settings as they are now, with what was set while it runs."""
-        self.truncations: Truncations | None = None
-        """Those of followers, where there are any: a log is whole before this broker leads it."""
-        self.moves: MovesBetweenDirectories | None = None
-        """Set later, as ``truncations`` is: both wait for the cleaner, which is built on the metadata."""
+        self._moves = moves
+        self.truncations = truncations
+        """Those of followers: a log is whole before this broker leads it."""
 
     @property
     def image(self) -> Image:
@@ -144,8 +145,8 @@ class Publisher:
 
     async def _tell_applied(self, changes: Changes, found: FoundPartitions) -> None:
         """Whoever goes by the image that this broker serves: it is the new one now."""
-        if found.futures and self.moves is not None:
-            self.moves.resume(found.futures)
+        if found.futures:
+            self._moves.resume(found.futures)
         if changes.brokers:
             async for partition in in_turns(list(self._partitions), self._clocks):
                 partition.brokers_changed()
@@ -348,12 +349,11 @@ class Publisher:
 
         Where that cannot be done nothing can be appended: the replica goes offline, so that another one is elected.
         """
-        truncations = self.truncations
-        if truncations is None or partition.leader is not None or not truncations.is_pending(partition):
+        if partition.leader is not None or not self.truncations.is_pending(partition):
             return True
         partition.resign()
         try:
-            await truncations.finish(partition)
+            await self.truncations.finish(partition)
         except StorageError as error:
             logger.error("%s cannot be led: %s", partition.log.name, error)
             self._partitions.take_offline(partition, str(error))
@@ -405,10 +405,8 @@ class Publisher:
                 listener.topics_gone(topics)
 
     async def _going(self, topic: str, index: int) -> None:
-        if self.moves is not None:
-            await self.moves.drop(topic, index)
-        if self.truncations is not None:
-            await self.truncations.wait_for(topic, index)
+        await self._moves.drop(topic, index)
+        await self.truncations.wait_for(topic, index)
         for listener in self._listeners:
             listener.partition_removed(topic, index)
 

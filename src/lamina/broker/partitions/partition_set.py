@@ -1,7 +1,7 @@
 """The partitions that this broker serves, by name and by topic id.
 
-Owns which of them are offline, and tells ``on_offline`` of one that goes offline. Must not know where partitions come
-from: the publisher adds and removes them.
+Owns which of them are offline, and tells listeners of one that goes offline. Must not know where partitions come from:
+the publisher adds and removes them.
 """
 
 import logging
@@ -35,8 +35,7 @@ class Partitions:
         """As they were told of a topic, until another one goes or comes back."""
         self.is_closing = False
         """Whether the broker stops: nothing may wait for a partition any more."""
-        self.on_offline: Callable[[Partition], None] | None = None
-        """Told of each partition that goes offline. Set later: whoever is told of it is built on the partitions."""
+        self._offline_listeners: list[Callable[[Partition], None]] = []
 
     def __iter__(self) -> Iterator[Partition]:
         return iter(self._by_key.values())
@@ -123,6 +122,10 @@ class Partitions:
         if partition is not None:
             self.take_offline(partition, repr(error))
 
+    def when_offline(self, told: Callable[[Partition], None]) -> None:
+        """``told`` hears of each partition that goes offline from now on."""
+        self._offline_listeners.append(told)
+
     def take_offline(self, partition: Partition, reason: str) -> None:
         """Stop using a log, of which another replica should take the place."""
         if partition.log.failure is None:
@@ -139,8 +142,8 @@ class Partitions:
 
     def _went_offline(self, partition: Partition) -> None:
         self._take_note(partition.topic, partition.index)
-        if self.on_offline is not None:
-            self.on_offline(partition)
+        for told in self._offline_listeners:
+            told(partition)
 
     def _take_note(self, topic: str, index: int) -> None:
         self._offline.setdefault(topic, set()).add(index)
