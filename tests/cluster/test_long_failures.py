@@ -89,7 +89,7 @@ def test_a_broker_that_was_away_while_a_topic_was_made_anew_has_nothing_of_the_o
 
 
 def test_a_broker_whose_disk_was_replaced_gets_its_replicas_back_by_copying(brokers: ThreeBrokers, topic: str) -> None:
-    """Under its old id (design decision 7): it may lead again only when it has all that is committed."""
+    """Under its old id: it may lead again only when it has all that is committed."""
     brokers.create_topic(topic)
     wiped = brokers.leader(topic)
     with VerifiableProducer(brokers.bootstrap, topic) as producer:

@@ -1,4 +1,4 @@
-"""Every name that Kafka 4.1 knows is on exactly one of the three lists (design decision 7)."""
+"""Every name that Kafka 4.1 knows is on exactly one of the three lists."""
 
 import pytest
 

@@ -1,8 +1,8 @@
 """Kafka's settings that are accepted and do nothing here.
 
-Owns the second list of design decision 7: names that a Kafka file may carry and that change nothing, each
-with the reason that is shown once at start. When code begins to read one, its definition is written and the
-name leaves this list; a test fails while it is in both.
+Owns the second of three lists (honoured, ignored, refused): names that a Kafka file may carry and that change
+nothing, each with the reason that is shown once at start. When code begins to read one, its definition is written and
+the name leaves this list; a test fails while it is in both.
 """
 
 from dataclasses import dataclass

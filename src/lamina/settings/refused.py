@@ -1,7 +1,7 @@
 """Kafka's settings that stop the start because what they ask for is not built.
 
-Owns the third list of design decision 7: to ignore a security line would open the broker. A value that asks
-for nothing (an empty one, or one of ``harmless``) is let through. Must not show a refused value: it may be a
+Owns the third of three lists (honoured, ignored, refused): to ignore a security line would open the broker. A value
+that asks for nothing (an empty one, or one of ``harmless``) is let through. Must not show a refused value: it may be a
 secret.
 """
 

@@ -1,4 +1,4 @@
-"""Is this broker's session with the cluster store proven? (design decision 6)
+"""Is this broker's session with the cluster store proven?
 
 Owns the lease: the session in which the broker is registered counts as proven as long as the time since the sending
 of the last request that was answered in it is below the negotiated timeout, for before that nobody can have been given

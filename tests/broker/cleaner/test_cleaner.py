@@ -193,7 +193,7 @@ def test_a_failed_pass_leaves_the_log_and_is_tried_again_later(cleaning: Cleanin
 
 
 def test_a_damaged_log_makes_only_that_partition_uncleanable(cleaning: CleaningBroker) -> None:
-    """Fact 91, decision 8."""
+    """Fact 91."""
     cleaning.compacted("good")
     cleaning.compacted("bad")
 

@@ -143,7 +143,7 @@ def test_an_older_copy_of_a_cleanly_stopped_member_does_not_lead_at_once(new_mem
 
 
 def test_a_wiped_last_member_leaves_its_partition_offline(new_members: NewMembers) -> None:
-    """Design decision 7: an empty log never stands for one that had what was committed."""
+    """An empty log never stands for one that had what was committed."""
     members = two_in_sync(new_members)
     members.kill(2)
     members.run_until(lambda: members.state("t").isr == (1,))
@@ -182,7 +182,7 @@ def test_a_wiped_member_whose_replicas_others_have_says_so_in_one_line(
 def test_a_replica_counts_as_made_though_its_broker_died_before_it_could_say_so(
     new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Design decision 7: once its directory is lost, the next start must not make an empty one in its place."""
+    """Once its directory is lost, the next start must not make an empty one in its place."""
     members = new_members()
     members.start(1)
     members.start(2)

@@ -1,4 +1,4 @@
-"""Session trouble: what a member does while its session is not proven, and after it was lost (design decision 6)."""
+"""Session trouble: what a member does while its session is not proven, and after it was lost."""
 
 import logging
 from datetime import timedelta
