@@ -2,7 +2,7 @@
 
 import asyncio
 
-from lamina.broker.backoff import FIRST_SECONDS, Backoff, RetryWait
+from lamina.broker.backoff import FIRST_SECONDS, Backoff, RetryWait, doubled_ms
 
 
 def test_waits_double_up_to_the_longest_and_begin_again_after_a_success() -> None:
@@ -16,6 +16,11 @@ def test_no_wait_is_longer_than_what_is_configured() -> None:
     backoff = Backoff(0.001)
     assert [backoff.failed() for _ in range(2)] == [0.001, 0.001]
     assert Backoff(0).failed() == 0
+
+
+def test_a_wait_after_so_many_failures_is_doubled_for_each_but_the_first() -> None:
+    assert [doubled_ms(100, failures, 500) for failures in (1, 2, 3, 4)] == [100, 200, 400, 500]
+    assert doubled_ms(100, 10**9, 500) == 500
 
 
 def test_nobody_waits_longer_than_until_it_may_succeed() -> None:

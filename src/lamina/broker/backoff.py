@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again: hardly at first, then longer each time.
+"""How long to wait before something that failed is tried again: longer each time, up to a limit.
 
 A broker that hears of an election before its new leader does is refused for an instant; one that is refused for minutes
 must not ask a hundred times a second. Must not know what is tried.
@@ -8,9 +8,18 @@ import asyncio
 from contextlib import suppress
 
 FIRST_SECONDS = 0.02
+_MOST_DOUBLINGS = 30
+"""What has failed for days must not make a number of a thousand digits."""
+
+
+def doubled_ms(first_ms: int, failures: int, longest_ms: int) -> int:
+    """What to wait after so many failures in a row, of which there was one at least."""
+    return min(first_ms << min(failures - 1, _MOST_DOUBLINGS), longest_ms)
 
 
 class Backoff:
+    """Hardly any time at first."""
+
     def __init__(self, longest_seconds: float) -> None:
         self._longest_seconds = longest_seconds
         self._next_seconds = FIRST_SECONDS

@@ -8,6 +8,7 @@ job has answered. Must not know passes.
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from lamina.broker.backoff import doubled_ms
 from lamina.topic_partition import TopicPartition, name_of
 
 
@@ -127,7 +128,7 @@ class FailedPasses:
     ) -> FailedPass:
         before = self._by_key.get(key)
         attempts = 1 if before is None else before.attempts + 1
-        wait_ms = min(max(backoff_ms, _SHORTEST_BACKOFF_MS) * 2 ** min(attempts - 1, 20), _LONGEST_BACKOFF_MS)
+        wait_ms = doubled_ms(max(backoff_ms, _SHORTEST_BACKOFF_MS), attempts, _LONGEST_BACKOFF_MS)
         since_ms = now_ms if before is None else before.since_ms
         failed = self._by_key[key] = FailedPass(reason, is_uncleanable, attempts, since_ms, now_ms + wait_ms)
         return failed

@@ -3,6 +3,8 @@
 Owns how long it waits. Must not know why it failed.
 """
 
+from lamina.broker.backoff import doubled_ms
+
 _RELOAD_BACKOFF_MS = 100
 _RELOAD_BACKOFF_MAX_MS = 30_000
 _RELOADS_ARE_RELATED_MS = 60_000
@@ -19,7 +21,7 @@ class ReloadBackoff:
     def next_delay_ms(self, now_ms: int) -> int:
         if self._last_ms is None or now_ms - self._last_ms > _RELOADS_ARE_RELATED_MS:
             self._related = 0
-        delay_ms = min(_RELOAD_BACKOFF_MS * 2 ** (self._related - 1), _RELOAD_BACKOFF_MAX_MS) if self._related else 0
-        self._related = min(self._related + 1, 16)
+        delay_ms = doubled_ms(_RELOAD_BACKOFF_MS, self._related, _RELOAD_BACKOFF_MAX_MS) if self._related else 0
+        self._related += 1
         self._last_ms = now_ms
         return delay_ms
