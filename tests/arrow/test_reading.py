@@ -220,7 +220,7 @@ def topic_id(broker: BrokerProcess, topic: str) -> UUID | None:
         ({"start": {3: 0}}, "has no partition 3; it has 1"),
         ({"start": "soon"}, "'soon' is neither 'earliest' nor 'latest'"),
         ({"end": -5}, "-5 is not an offset"),
-        ({"properties": {"isolation.level": "some"}}, "isolation.level: 'some' is neither"),
+        ({"properties": {"isolation.level": "some"}}, "isolation.level: 'some' is not one of"),
         ({"properties": {"fetch.max.wait.ms": "long"}}, "fetch.max.wait.ms: 'long' is not a whole number"),
         ({"bootstrap_servers": "a b"}, "bootstrap.servers: 'a b' is not of the form HOST:PORT"),
     ],

@@ -1,8 +1,8 @@
-"""A property's number is in its range, or is refused in one sentence."""
+"""A property's number is in its range and its word has a meaning, or is refused in one sentence."""
 
 import pytest
 
-from lamina.peer.properties import MAX_INT, whole_number
+from lamina.peer.properties import MAX_INT, one_of, whole_number
 
 
 class Refused(Exception):
@@ -35,3 +35,15 @@ def test_anything_else_is_refused_in_a_sentence_with_its_name(text: str, sentenc
     with pytest.raises(Refused) as refused:
         number(text)
     assert str(refused.value) == sentence
+
+
+def test_a_word_means_something_however_it_is_written() -> None:
+    words = {"all": -1, "1": 1}
+    assert [one_of(Refused, given, "acks", "all", words) for given in ({}, {"acks": " ALL "}, {"acks": "1"})] == [
+        -1,
+        -1,
+        1,
+    ]
+    with pytest.raises(Refused) as refused:
+        one_of(Refused, {"acks": "some"}, "acks", "all", words)
+    assert str(refused.value) == "acks: 'some' is not one of all, 1"

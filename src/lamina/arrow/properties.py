@@ -11,7 +11,7 @@ from functools import partial
 from lamina.arrow.errors import ReadError
 from lamina.peer.addresses import Address, parse_bootstrap
 from lamina.peer.limits import Limits
-from lamina.peer.properties import MAX_INT, whole_number
+from lamina.peer.properties import MAX_INT, one_of, whole_number
 from lamina.peer.security_properties import SecurityProperties, SecurityPropertyError, parse_security
 from lamina.wire.fetch_request import READ_COMMITTED, READ_UNCOMMITTED
 
@@ -57,13 +57,10 @@ def parse_properties(given: Mapping[str, str]) -> ClientProperties:
         raise ReadError(f"{BOOTSTRAP_SERVERS}: {error}") from None
     default = Limits()
     per_partition = _number(given, "max.partition.fetch.bytes", 8 * _MIB, least=1)
-    isolation = given.get("isolation.level", "read_uncommitted").strip().lower()
-    if isolation not in _ISOLATION_LEVELS:
-        raise ReadError(f"isolation.level: {isolation!r} is neither read_committed nor read_uncommitted")
     return ClientProperties(
         bootstrap=bootstrap,
         client_id=given.get("client.id") or DEFAULT_CLIENT_ID,
-        isolation_level=_ISOLATION_LEVELS[isolation],
+        isolation_level=one_of(ReadError, given, "isolation.level", "read_uncommitted", _ISOLATION_LEVELS),
         fetch_max_bytes=min(per_partition, _number(given, "fetch.max.bytes", 50 * _MIB, least=1)),
         fetch_min_bytes=_number(given, "fetch.min.bytes", 1),
         fetch_max_wait_ms=_number(given, "fetch.max.wait.ms", 500),

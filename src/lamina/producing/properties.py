@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from lamina.peer.producing import ACKS_ALL
-from lamina.peer.properties import whole_number
+from lamina.peer.properties import one_of, whole_number
 from lamina.producing.errors import WriteError
 from lamina.producing.producer import DeliveryLimits
 from lamina.records.batch import Codec
@@ -30,6 +30,7 @@ _MAX_BATCH_BYTES: Final = 64 * 1024 * 1024
 """A batch takes this memory from its first row on."""
 
 _number = partial(whole_number, WriteError, least=1)
+_word = partial(one_of, WriteError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class ProducerProperties:
 def parse_producer_properties(given: Mapping[str, str], *, is_transactional: bool) -> ProducerProperties:
     """Raises `WriteError`, with the property's name, for what cannot be honoured."""
     acks = _word(given, "acks", "all", _ACKS)
-    is_idempotent = _word(given, "enable.idempotence", "true", {"true": 1, "false": 0}) == 1
+    is_idempotent = _word(given, "enable.idempotence", "true", {"true": True, "false": False})
     if is_transactional and acks != ACKS_ALL:
         raise WriteError("acks: writing exactly once needs acks=all")
     if is_transactional and not is_idempotent:
@@ -80,16 +81,9 @@ def parse_producer_properties(given: Mapping[str, str], *, is_transactional: boo
 
 
 def _batch_format(given: Mapping[str, str]) -> BatchFormat:
-    codec = Codec(_word(given, "compression.type", "none", {one.name.lower(): int(one) for one in Codec}))
+    codec = _word(given, "compression.type", "none", {one.name.lower(): one for one in Codec})
     level = None
     if codec in _LEVELS:
         name, least, most = _LEVELS[codec]
         level = _number(given, name, 0, least=least, most=most) if name in given else None
     return BatchFormat(_number(given, "batch.size", _DEFAULT_BATCH_BYTES, most=_MAX_BATCH_BYTES), codec, level)
-
-
-def _word(given: Mapping[str, str], name: str, default: str, words: Mapping[str, int]) -> int:
-    text = given.get(name, default).strip().lower()
-    if text not in words:
-        raise WriteError(f"{name}: {text!r} is not one of {', '.join(words)}")
-    return words[text]
