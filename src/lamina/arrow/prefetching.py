@@ -128,16 +128,7 @@ async def fetch_range(
         while at < end or asked.goes_on:
             wait_ms = properties.fetch_max_wait_ms if at < end else 0
             try:
-                fetched = await cluster.fetch(
-                    asked.topic,
-                    asked.partition,
-                    at,
-                    max_bytes=properties.fetch_max_bytes,
-                    max_wait_ms=wait_ms,
-                    min_bytes=properties.fetch_min_bytes,
-                    isolation_level=properties.isolation_level,
-                    topic_id=asked.topic_id,
-                )
+                fetched = await _fetch(cluster, properties, asked, at, wait_ms)
             except OffsetOutOfRange:
                 await _check_topic_id(cluster, properties, asked)
                 found = await _after_loss(cluster, asked, at)
@@ -180,6 +171,21 @@ async def fetch_range(
         _lost(asked, "does not exist any more", at)
     except InconsistentTopicId:
         _lost(asked, "was deleted and made again (its topic id is another one)", at)
+
+
+async def _fetch(
+    cluster: ClusterClient, properties: ClientProperties, asked: RangeToFetch, at: int, wait_ms: int
+) -> Fetched:
+    return await cluster.fetch(
+        asked.topic,
+        asked.partition,
+        at,
+        max_bytes=properties.fetch_max_bytes,
+        max_wait_ms=wait_ms,
+        min_bytes=properties.fetch_min_bytes,
+        isolation_level=properties.isolation_level,
+        topic_id=asked.topic_id,
+    )
 
 
 def _lost(asked: RangeToFetch, reason: str, start: int, end: int | None = None) -> None:

@@ -187,22 +187,7 @@ class Server:
                 parts.metadata.key_material.add_reader(connector_for)
             try:
                 shells = self._shells(loop, parts, bound, bound_admin, undo)
-                parts.watch_directories(self._go_down)
-                for_brokers = self._for_brokers(parts, bound)
-                # Other members follow this one while it opens its logs, if it is the controller.
-                parts.readiness.is_for_brokers_alone = True
-                shells.listening.start(for_brokers)
-                if shells.prober is not None:
-                    shells.prober.start()
-                    undo.callback(shells.prober.stop)
-                await self._unless_fatal(parts.start(self._broker(parts, bound), opened))
-                # The first thing that any client says; everything else is made ready while it talks.
-                warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
-                await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
-                # A member learns only now what was set while brokers ran.
-                await parts.metadata.key_material.refresh(parts.metadata.settings)
-                parts.readiness.is_for_brokers_alone = False
-                shells.listening.start([one for one in bound if one not in for_brokers])
+                await self._open(parts, shells, bound, opened, undo)
             except StoreError as error:
                 raise StartError(str(error)) from error
             except OSError as error:
@@ -219,6 +204,32 @@ class Server:
             parts.threads.run_then(lambda: warm(parts.router.apis, lambda: parts.readiness.is_stopping), _warmed)
             undo.pop_all()
         return parts, shells
+
+    async def _open(
+        self,
+        parts: Parts,
+        shells: _Shells,
+        bound: list[Bound],
+        opened: Callable[[int, int], None],
+        undo: AsyncExitStack,
+    ) -> None:
+        """The logs, and with them the listeners."""
+        parts.watch_directories(self._go_down)
+        for_brokers = self._for_brokers(parts, bound)
+        # Other members follow this one while it opens its logs, if it is the controller.
+        parts.readiness.is_for_brokers_alone = True
+        shells.listening.start(for_brokers)
+        if shells.prober is not None:
+            shells.prober.start()
+            undo.callback(shells.prober.stop)
+        await self._unless_fatal(parts.start(self._broker(parts, bound), opened))
+        # The first thing that any client says; everything else is made ready while it talks.
+        warm([api for api in parts.router.apis if api.key == API_VERSIONS], lambda: False)
+        await parts.upkeep.measure_free_space(parts.metadata.settings[LAMINA_DISK_FREE_MIN_BYTES])
+        # A member learns only now what was set while brokers ran.
+        await parts.metadata.key_material.refresh(parts.metadata.settings)
+        parts.readiness.is_for_brokers_alone = False
+        shells.listening.start([one for one in bound if one not in for_brokers])
 
     async def _unless_fatal(self, starting: Coroutine[Any, Any, None]) -> None:
         """What can no longer serve does not go on starting."""

@@ -157,11 +157,7 @@ def command(
     order; partitions are mixed. Without --group it joins no group and commits nothing. It never creates a topic. The
     last line on standard error says what was read, and which offsets had no record.
     """
-    name, write = format_
-    if as_json:
-        if name not in ("value", "json"):
-            raise click.UsageError("--json is --format json: give one of them.")
-        name, write = "json", writer_of("json")
+    name, write = _format(format_, as_json)
     if from_beginning:
         if from_ not in (None, EARLIEST):
             raise click.UsageError("--from-beginning is --from earliest: give one of them.")
@@ -173,27 +169,7 @@ def command(
     if group is not None and partitions:
         raise click.UsageError("Give --group or --partition, not both: a group assigns partitions itself.")
     ranges = ranges_of(cluster, topic, partitions, from_ or EARLIEST, to, follow, read_committed)
-    if group is None:
-        reader = Reader(
-            cluster,
-            topic,
-            ranges,
-            read_committed=read_committed,
-            follow=follow,
-            silence_seconds=timeout_seconds,
-        )
-    else:
-        reader = GroupReader(
-            cluster,
-            topic,
-            group,
-            protocol=protocol or cluster.given("group.protocol") or "classic",
-            starts={each.partition: each.start for each in ranges},
-            ends=_ends(ranges),
-            read_committed=read_committed,
-            follow=follow,
-            silence_seconds=timeout_seconds,
-        )
+    reader = _reader(cluster, topic, ranges, group, protocol, read_committed, follow, timeout_seconds)
     clocks = SYSTEM_CLOCKS
     began = clocks.monotonic_seconds()
 
@@ -220,6 +196,41 @@ def command(
     if group is not None and name != "json" and count != 0 and not any(each.records for each in reader.ranges):
         warn(why_nothing(topic, group, reader.ranges))
     return FINE
+
+
+def _format(given: tuple[str, Writer], as_json: bool) -> tuple[str, Writer]:
+    if not as_json:
+        return given
+    if given[0] not in ("value", "json"):
+        raise click.UsageError("--json is --format json: give one of them.")
+    return "json", writer_of("json")
+
+
+def _reader(
+    cluster: Cluster,
+    topic: str,
+    ranges: list[PartitionRange],
+    group: str | None,
+    protocol: str | None,
+    read_committed: bool,
+    follow: bool,
+    silence_seconds: float,
+) -> Reader:
+    if group is None:
+        return Reader(
+            cluster, topic, ranges, read_committed=read_committed, follow=follow, silence_seconds=silence_seconds
+        )
+    return GroupReader(
+        cluster,
+        topic,
+        group,
+        protocol=protocol or cluster.given("group.protocol") or "classic",
+        starts={each.partition: each.start for each in ranges},
+        ends=_ends(ranges),
+        read_committed=read_committed,
+        follow=follow,
+        silence_seconds=silence_seconds,
+    )
 
 
 def _decoding(registry: "Location", format_: str) -> "Decoding":

@@ -1,6 +1,7 @@
 """``lamina produce``: lines or JSON objects become records of a topic."""
 
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -190,11 +191,6 @@ def command(
         compression=compression,
         idempotent=idempotent,
     )
-    limit = rules.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES
-    too_long = (
-        f"is longer than the {limit} bytes that topic {topic} takes; raise max.message.bytes of the topic, or send less"
-    )
-    needs_keys = f"topic {topic} is compacted, so every record needs one"
     is_typed = not tombstones and STANDARD_INPUT in names and sys.stdin is not None and sys.stdin.isatty()
     min_in_sync = None if acks in ("0", "1") else rules.min_insync_replicas
     sender = Sender(cluster, topic, config, min_in_sync=min_in_sync)
@@ -208,17 +204,17 @@ def command(
             if tombstones:
                 records = (GivenRecord(None, key.encode(), *given) for key in tombstones)
                 production.send_records(records, "the tombstones")
-            elif format_ == "json":
-                parse_json = json_parser(given)
-                if rules.is_compacted:
-                    parse_json = with_key(parse_json, f'{needs_keys}: give the object a "key"')
-                production.send_files(names, parse_json, _JSON_GROWTH * limit + 65_536, too_long)
             else:
-                # Of a compacted topic the key is asked for below, whatever --key-optional says.
-                parse = line_parser(key_separator, key_optional or rules.is_compacted, empty_is_tombstone, given)
-                if rules.is_compacted:
-                    parse = with_key(parse, f"{needs_keys}: {_how_to_give_keys(key_separator)}")
-                production.send_files(names, parse, limit, too_long)
+                parse = _parser(
+                    format_, topic, rules.is_compacted, key_separator, key_optional, empty_is_tombstone, given
+                )
+                limit = rules.max_message_bytes or DEFAULT_MAX_MESSAGE_BYTES
+                too_long = (
+                    f"is longer than the {limit} bytes that topic {topic} takes; "
+                    "raise max.message.bytes of the topic, or send less"
+                )
+                line_bytes = _JSON_GROWTH * limit + 65_536 if format_ == "json" else limit
+                production.send_files(names, parse, line_bytes, too_long)
         except BadInput as error:
             status = BAD_INPUT
             warn(str(error))
@@ -231,6 +227,26 @@ def command(
             else:
                 click.echo(summary_text(topic, sender.deliveries, seconds), err=True)
     return INTERRUPTED if interruption() else status
+
+
+def _parser(
+    format_: str,
+    topic: str,
+    is_compacted: bool,
+    key_separator: bytes | None,
+    key_optional: bool,
+    empty_is_tombstone: bool,
+    given: Given,
+) -> Callable[[bytes], GivenRecord | None]:
+    """What makes a record of a line, and asks for its key where the topic needs one."""
+    parse: Callable[[bytes], GivenRecord | None]
+    if format_ == "json":
+        parse, how = json_parser(given), 'give the object a "key"'
+    else:
+        # Of a compacted topic the key is asked for below, whatever --key-optional says.
+        parse = line_parser(key_separator, key_optional or is_compacted, empty_is_tombstone, given)
+        how = _how_to_give_keys(key_separator)
+    return with_key(parse, f"topic {topic} is compacted, so every record needs one: {how}") if is_compacted else parse
 
 
 def _how_to_give_keys(separator: bytes | None) -> str:
