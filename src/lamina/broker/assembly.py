@@ -19,6 +19,7 @@ from lamina.broker.coordination.internal_topics import InternalTopics
 from lamina.broker.coordination.producer_ids import ProducerIdBlock
 from lamina.broker.coordination.transaction_coordinator import TransactionCoordinator
 from lamina.broker.counters import Counters
+from lamina.broker.ground import Ground, Logs
 from lamina.broker.metadata.alone import Alone
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.metadata.publisher import Publisher, settings_in
@@ -97,7 +98,7 @@ def build_parts(
     settings = _settings_of(storage, settings)
     threads = Threads(loop, clocks, new_executor=new_executor)
     # One is enough: work that keeps the interpreter busy gains nothing by a second thread.
-    ground = _Ground(loop, clocks, threads, threads.separate("messages"), Counters(), Readiness(), settings)
+    ground = Ground(loop, clocks, threads, threads.separate("messages"), Counters(), Readiness(), settings)
     logs = _build_logs(ground, storage)
     if isinstance(storage, MemberStorage):
         deciding = _build_member(ground, logs, storage, connector_for, on_fatal, on_unregistered)
@@ -114,7 +115,7 @@ def build_parts(
     request_watch = RequestWatch(settings[LAMINA_SLOW_REQUEST_MS], clocks)
     fetchers: ReplicaFetchers | None = None
     if member_parts is not None:
-        fetchers = member_parts.fetchers(settings, logs.truncations, handlers.throttles)
+        fetchers = member_parts.fetchers(handlers.throttles)
     _add_listeners(logs, member_parts, fetchers, coordination, handlers, request_watch)
     return Parts(
         loop=loop,
@@ -147,19 +148,6 @@ def build_parts(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What all other parts stand on."""
-
-    loop: asyncio.AbstractEventLoop
-    clocks: Clocks
-    threads: Threads
-    message_thread: Threads
-    counters: Counters
-    readiness: Readiness
-    settings: BrokerSettings
-
-
 def _settings_of(storage: Storage | MemberStorage, settings: BrokerSettings) -> BrokerSettings:
     """With those that were set while the broker ran, where this broker's own storage has them."""
     if isinstance(storage, MemberStorage):
@@ -171,21 +159,7 @@ def _settings_of(storage: Storage | MemberStorage, settings: BrokerSettings) -> 
         raise StartError(f"with what was set while the broker ran, {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Logs:
-    """The partitions of this broker, and who makes them what the metadata says."""
-
-    cluster: Cluster
-    directories: LogDirectories
-    partitions: Partitions
-    removal: Removal
-    cleaner: Cleaner
-    moves: Moves
-    truncations: Truncations
-    publisher: Publisher
-
-
-def _build_logs(ground: _Ground, storage: Storage | MemberStorage) -> _Logs:
+def _build_logs(ground: Ground, storage: Storage | MemberStorage) -> Logs:
     loop, clocks, threads, settings = ground.loop, ground.clocks, ground.threads, ground.settings
     counters = ground.counters
     cluster = Cluster(storage.node_id, settings[REPLICA_LAG_TIME_MAX_MS], _lease(storage, clocks))
@@ -198,7 +172,7 @@ def _build_logs(ground: _Ground, storage: Storage | MemberStorage) -> _Logs:
     publisher = Publisher(
         settings, threads, directories, partitions, replicas, removal, moves, truncations, cluster, clocks
     )
-    return _Logs(cluster, directories, partitions, removal, cleaner, moves, truncations, publisher)
+    return Logs(cluster, directories, partitions, removal, cleaner, moves, truncations, publisher)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,15 +187,15 @@ class _Deciding:
 
 
 def _build_alone(
-    ground: _Ground, logs: _Logs, storage: Storage, ask_broker: AskBroker, on_fatal: Callable[[str], None]
+    ground: Ground, logs: Logs, storage: Storage, ask_broker: AskBroker, on_fatal: Callable[[str], None]
 ) -> _Deciding:
     participant = Alone(storage.node_id, storage.metadata, logs.publisher, ground.threads, ground.counters, on_fatal)
     return _Deciding(participant, None, ProducerIds(storage.database), ask_broker, ask_broker)
 
 
 def _build_member(
-    ground: _Ground,
-    logs: _Logs,
+    ground: Ground,
+    logs: Logs,
     storage: MemberStorage,
     connector_for: "Callable[[str], Connector] | None",
     on_fatal: Callable[[str], None],
@@ -229,20 +203,7 @@ def _build_member(
 ) -> _Deciding:
     from lamina.broker.member_parts import build_member_parts
 
-    parts = build_member_parts(
-        ground.loop,
-        ground.clocks,
-        ground.threads,
-        ground.settings,
-        storage,
-        logs.cluster,
-        logs.partitions,
-        logs.publisher,
-        ground.counters,
-        connector_for,
-        on_fatal,
-        on_unregistered,
-    )
+    parts = build_member_parts(ground, logs, storage, connector_for, on_fatal, on_unregistered)
     # A broker answers one connection in order, and markers only once they are committed.
     markers, verification = (partial(parts.links.ask, lane=lane) for lane in ("markers", "verification"))
     ids = ProducerIds(storage.database, LastBlock(storage.node_id))
@@ -260,7 +221,7 @@ class _Coordination:
     verification: TransactionVerification
 
 
-def _build_coordination(ground: _Ground, logs: _Logs, deciding: _Deciding, metadata: Metadata) -> _Coordination:
+def _build_coordination(ground: Ground, logs: Logs, deciding: _Deciding, metadata: Metadata) -> _Coordination:
     loop, clocks, threads, counters = ground.loop, ground.clocks, ground.threads, ground.counters
     member_parts, partitions = deciding.member_parts, logs.partitions
 
@@ -288,7 +249,7 @@ def _build_coordination(ground: _Ground, logs: _Logs, deciding: _Deciding, metad
     return _Coordination(create, producer_ids, groups, transactions, verification)
 
 
-def _build_authorizer(ground: _Ground, logs: _Logs) -> Authorizer | None:
+def _build_authorizer(ground: Ground, logs: Logs) -> Authorizer | None:
     settings = ground.settings
     if not settings.get(AUTHORIZER_CLASS_NAME):
         return None
@@ -301,8 +262,8 @@ def _build_authorizer(ground: _Ground, logs: _Logs) -> Authorizer | None:
 
 
 def _build_handlers(
-    ground: _Ground,
-    logs: _Logs,
+    ground: Ground,
+    logs: Logs,
     deciding: _Deciding,
     metadata: Metadata,
     coordination: _Coordination,
@@ -353,7 +314,7 @@ def _build_handlers(
 
 
 def _build_router(
-    ground: _Ground, handlers: HandlerParts, request_watch: RequestWatch, member_parts: "MemberParts | None"
+    ground: Ground, handlers: HandlerParts, request_watch: RequestWatch, member_parts: "MemberParts | None"
 ) -> Router:
     if member_parts is not None:
         return member_parts.router(handlers, request_watch, ground.readiness)
@@ -368,7 +329,7 @@ def _build_router(
 
 
 def _add_listeners(
-    logs: _Logs,
+    logs: Logs,
     member_parts: "MemberParts | None",
     fetchers: "ReplicaFetchers | None",
     coordination: _Coordination,

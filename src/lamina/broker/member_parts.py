@@ -5,28 +5,24 @@ the fetchers of followed partitions, the in-sync changes of led ones. Loaded for
 sooner without all this. Must not listen.
 """
 
-import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from lamina import __version__
-from lamina.broker.counters import Counters
+from lamina.broker.ground import Ground, Logs
 from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.controller_link import ControllerLink
 from lamina.broker.metadata.follow_messages import FollowRequest, FollowResponse
 from lamina.broker.metadata.following import Following
 from lamina.broker.metadata.member import Member
-from lamina.broker.metadata.publisher import Publisher
 from lamina.broker.metadata.replication_throttles import ReplicationThrottles
 from lamina.broker.metadata.reports import OwnFacts
 from lamina.broker.metadata.silent_brokers import IsRefused
 from lamina.broker.metadata.topic_creation import CreateTopics
 from lamina.broker.metadata.topic_requests import TopicRequests
-from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.partition_set import Partitions
-from lamina.broker.partitions.truncations import Truncations
 from lamina.broker.readiness import Readiness
 from lamina.broker.replication.broker_links import BrokerLinks, link_limits
 from lamina.broker.replication.in_sync_changes import InSyncChanges
@@ -50,7 +46,6 @@ from lamina.peer.limits import Limits
 from lamina.settings.cluster import LAMINA_UNCLEAN_RECOVERY_WAIT_MS
 from lamina.settings.listeners import broker_listener_name, listeners
 from lamina.settings.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from lamina.settings.values import BrokerSettings
 from lamina.storage import MemberStorage, StartError
 from lamina.store.interface import ClusterStore
 from lamina.store.membership import Membership
@@ -90,12 +85,8 @@ class MemberParts:
     forwarding: Forwarding
     listener_name: str
     """The listener between brokers."""
-    loop: asyncio.AbstractEventLoop
-    clocks: Clocks
-    threads: Threads
-    cluster: Cluster
-    partitions: Partitions
-    counters: Counters
+    ground: Ground
+    logs: Logs
 
     def prober(self) -> SessionProber:
         return SessionProber(self.lease.session)
@@ -117,12 +108,12 @@ class MemberParts:
                     self.member,
                     envelope,
                     handlers.message_thread,
-                    self.clocks,
+                    self.ground.clocks,
                     handlers.authorizer,
                     handlers.broker_principals,
                 ),
             ],
-            self.counters,
+            self.ground.counters,
             request_watch,
             handlers.message_thread,
             readiness,
@@ -133,21 +124,20 @@ class MemberParts:
         )
         return router
 
-    def fetchers(
-        self, settings: BrokerSettings, truncations: Truncations, throttles: ReplicationThrottles
-    ) -> ReplicaFetchers:
+    def fetchers(self, throttles: ReplicationThrottles) -> ReplicaFetchers:
+        cluster, ground = self.logs.cluster, self.ground
         return ReplicaFetchers(
-            self.cluster.node_id,
-            lambda: self.cluster.broker_epoch,
-            lambda: self.cluster.image,
-            settings,
+            cluster.node_id,
+            lambda: cluster.broker_epoch,
+            lambda: cluster.image,
+            ground.settings,
             self.links,
-            truncations,
-            self.partitions,
+            self.logs.truncations,
+            self.logs.partitions,
             throttles,
-            self.counters,
-            self.clocks,
-            self.loop,
+            ground.counters,
+            ground.clocks,
+            ground.loop,
         )
 
     def topic_requests(self, create_here: CreateTopics) -> TopicRequests:
@@ -181,24 +171,18 @@ class MemberParts:
 
 
 def build_member_parts(
-    loop: asyncio.AbstractEventLoop,
-    clocks: Clocks,
-    threads: Threads,
-    settings: BrokerSettings,
+    ground: Ground,
+    logs: Logs,
     storage: MemberStorage,
-    cluster: Cluster,
-    partitions: Partitions,
-    publisher: Publisher,
-    counters: Counters,
     connector_for: Callable[[str], Connector] | None,
     on_fatal: Callable[[str], None],
     on_unregistered: Callable[[], None],
 ) -> MemberParts:
-    """``cluster`` has a :class:`SessionLease`."""
-    lease, connector_for = cluster.lease, connector_for or PlainConnector
+    """The cluster of ``logs`` has a :class:`SessionLease`."""
+    cluster, connector_for = logs.cluster, connector_for or PlainConnector
+    lease, node_id, limits = cluster.lease, storage.node_id, link_limits(ground.settings)
     assert isinstance(lease, SessionLease), "a member goes by its session"
-    node_id, limits = storage.node_id, link_limits(settings)
-    listener_name = broker_listener_name(settings)
+    listener_name = broker_listener_name(ground.settings)
     assert listener_name is not None, "the settings make this broker a member"
 
     async def ask_controller(broker_epoch: int, asked: FollowRequest) -> FollowResponse:
@@ -207,40 +191,35 @@ def build_member_parts(
 
     following = Following(
         OwnFacts(cluster),
-        publisher,
-        threads,
-        lambda: _offline(partitions),
+        logs.publisher,
+        ground.threads,
+        lambda: _offline(logs.partitions),
         lambda asked: member.ask(asked),
         storage.remembered.cluster_id,
         on_fatal,
     )
-    store_thread, membership = threads.separate("store"), Membership(storage.database, node_id, clocks)
-    election = ControllerElection(
-        node_id,
-        loop,
+    store_thread = ground.threads.separate("store")
+    membership = Membership(storage.database, node_id, ground.clocks)
+    election = _election(
+        ground,
+        storage,
         store_thread,
         membership,
-        ZnodeMetadata(storage.database),
         following,
-        ElectionFacts(is_unclean_enabled=settings[UNCLEAN_LEADER_ELECTION_ENABLE]),
-        settings[LAMINA_UNCLEAN_RECOVERY_WAIT_MS],
-        storage.remembered,
-        storage.remember,
-        counters.replication,
         _is_refused_by(connector_for(f"broker-{node_id}-looks"), listener_name, limits),
         lambda broker: controller_link.is_connected(broker),
         lambda: member.look_again(),
     )
     member = Member(
         cluster,
-        loop,
+        ground.loop,
         store_thread,
         membership,
         lease.session,
         election,
         following,
         ask_controller,
-        partial(_registration, storage, clocks),
+        partial(_registration, storage, ground.clocks),
         on_fatal,
         on_unregistered,
     )
@@ -253,7 +232,7 @@ def build_member_parts(
         connector_for,
     )
     in_sync_changes = InSyncChanges(
-        node_id, lambda: cluster.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), counters
+        node_id, lambda: cluster.broker_epoch, lambda call: controller_link.ask(call, _IN_SYNC), ground.counters
     )
     cluster.change_in_sync = in_sync_changes.want
     return MemberParts(
@@ -267,12 +246,36 @@ def build_member_parts(
             lambda: member.is_controller, lease.is_proven, lambda call: controller_link.ask(call, _FORWARD)
         ),
         listener_name=listener_name,
-        loop=loop,
-        clocks=clocks,
-        threads=threads,
-        cluster=cluster,
-        partitions=partitions,
-        counters=counters,
+        ground=ground,
+        logs=logs,
+    )
+
+
+def _election(
+    ground: Ground,
+    storage: MemberStorage,
+    store_thread: Threads,
+    membership: Membership,
+    following: Following,
+    is_refused: IsRefused,
+    is_connected: Callable[[Broker], bool],
+    look_again: Callable[[], None],
+) -> ControllerElection:
+    return ControllerElection(
+        storage.node_id,
+        ground.loop,
+        store_thread,
+        membership,
+        ZnodeMetadata(storage.database),
+        following,
+        ElectionFacts(is_unclean_enabled=ground.settings[UNCLEAN_LEADER_ELECTION_ENABLE]),
+        ground.settings[LAMINA_UNCLEAN_RECOVERY_WAIT_MS],
+        storage.remembered,
+        storage.remember,
+        ground.counters.replication,
+        is_refused,
+        is_connected,
+        look_again,
     )
 
 
