@@ -120,5 +120,5 @@ class SliceScan:
             keys,
         )
         if bad != BAD:
-            raise self._source.corrupt_records(self._rows[bad])
+            raise self._source.corrupt_records(self._rows[bad], payload)
         return count

@@ -156,7 +156,7 @@ class _Rewriting:
                 self.counters,
             )
             if is_bad:
-                raise source.corrupt_records(rows[end])
+                raise source.corrupt_records(rows[end], payload)
             if end == begin:
                 self._make_room(rows[end])
                 continue

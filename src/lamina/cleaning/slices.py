@@ -31,7 +31,7 @@ from lamina.records.columns.layout import (
     SIZE,
 )
 from lamina.records.columns.memory import Bytes
-from lamina.records.faults import describe_batch
+from lamina.records.faults import describe_batch, describe_records
 
 SLICE_BYTES = 2 * 1024 * 1024
 _SLICE_ROWS = 16 * 1024
@@ -124,9 +124,12 @@ class Source:
     def header(self, position: int) -> BatchHeader:
         return read_header(self.data.data, position)
 
-    def corrupt_records(self, row: Rows) -> CorruptLog:
-        """For a batch with a right CRC around records that are not well-formed."""
-        return self._corrupt(int(row[POSITION]), int(row[BASE_OFFSET]), "its records are not what the header counts")
+    def corrupt_records(self, row: Rows, payload: Bytes) -> CorruptLog:
+        """For a batch with a right CRC around records, in ``payload``, that are not well-formed."""
+        records = payload[row[PAYLOAD_START] : row[PAYLOAD_END]].data
+        count, base_offset, last_offset = int(row[RECORD_COUNT]), int(row[BASE_OFFSET]), int(row[LAST_OFFSET])
+        reason = describe_records(records, count, base_offset, last_offset)
+        return self._corrupt(int(row[POSITION]), base_offset, reason)
 
     def payload(self, rows: Rows, unneeded: Flags) -> Bytes:
         """Where the records of the batches lie, as their rows now say; of those unneeded nowhere."""

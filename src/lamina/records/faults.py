@@ -5,9 +5,7 @@ Must not know where the bytes come from.
 
 from lamina.errors import CorruptMessage
 from lamina.records.batch import HEADER_BYTES, Buffer, check_crc, check_header, read_header
-from lamina.records.record_walk import walk_records
-
-_EARLIEST_MS, _LATEST_MS = -(2**63), 2**63 - 1
+from lamina.records.record_fields import parse_record
 
 
 def is_cut_off(buffer: Buffer, position: int, next_offset: int) -> bool:
@@ -40,21 +38,30 @@ def describe_batch(buffer: Buffer, position: int, next_offset: int) -> str:
     return "the batch changed while it was read"
 
 
-def describe_records(records: Buffer, record_count: int, first: int = 0) -> str:
+def describe_records(records: Buffer, record_count: int, base_offset: int, last_offset: int, first: int = 0) -> str:
     """Why ``records`` is not what the header of a batch says, whose CRC is right; the first one has index ``first``."""
+    position, size, before = 0, len(records), base_offset - 1
     try:
-        walk_records(
-            records,
-            first + record_count,
-            0,
-            needs_keys=False,
-            earliest_ms=_EARLIEST_MS,
-            latest_ms=_LATEST_MS,
-            first_index=first,
-        )
+        for index in range(first, first + record_count):
+            position, _, delta, _, _, _, _ = parse_record(records, position, size, index)
+            fault = offset_fault(base_offset + delta, before, base_offset, last_offset)
+            if fault is not None:
+                return fault
+            before = base_offset + delta
     except CorruptMessage as error:
         return str(error)
+    if position != size:
+        return f"{size - position} bytes follow the last of {first + record_count} records"
     return "its records are not what the header counts"
+
+
+def offset_fault(offset: int, before: int, base_offset: int, last_offset: int) -> str | None:
+    """What is wrong with the offset of a record that follows one with the offset ``before`` in a batch."""
+    if not base_offset <= offset <= last_offset:
+        return f"a record at offset {offset} lies outside of its batch, {base_offset} to {last_offset}"
+    if offset <= before:
+        return f"a record at offset {offset} follows {before} in a batch up to {last_offset}"
+    return None
 
 
 def damage(name: str, position: int, offset: int, reason: str) -> str:

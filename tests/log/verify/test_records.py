@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 pytest.importorskip("numba")
 
-from lamina.errors import KafkaError
+from lamina.errors import CorruptMessage, KafkaError
 from lamina.log.verify import records as verify_records
 from lamina.log.verify.records import load_screen, record_fault
 from lamina.records.batch import BatchHeader, Codec, read_header, walk
 from lamina.records.columns.checking import are_as_told
 from lamina.records.record import Record, build_batch, read_records
 from tests.log.verify.sample import files_of, findings, make_directory
-from tests.records.columns.test_arrow import LIES, logs
+from tests.records.columns.test_arrow import LIES, logs, read, rows
 from tests.records.forgery import reseal, with_payload
 from tests.records.lying_records import payloads
 
@@ -59,6 +59,23 @@ def test_both_agree_on_records_that_lie(
         )
     )
     assert native_verdict(batch, read_header(batch)) == plain_verdict(batch, read_header(batch))
+
+
+@given(payloads, st.sampled_from([Codec.NONE, Codec.GZIP]))
+def test_readers_of_columns_say_of_a_malformed_record_what_verify_says(
+    payload: tuple[bytes, int], codec: Codec
+) -> None:
+    data, count = payload
+    batch = bytes(reseal(with_payload(data, codec=codec), record_count=count, last_offset_delta=2**31 - 1))
+    try:
+        read_records(batch, 0, read_header(batch), LIMIT_BYTES)
+    except CorruptMessage as error:
+        with pytest.raises(CorruptMessage) as raised:
+            rows(read(batch))
+        place, _, said = str(raised.value).partition(": ")
+        assert place == "orders-0 is damaged at position 0, offset 0"
+        # Of a record that is well-formed and comes before it, the offset may be wrong.
+        assert said == str(error) or said.startswith("a record at offset ")
 
 
 @pytest.mark.parametrize("lie", LIES)

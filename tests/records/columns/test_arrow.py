@@ -190,7 +190,10 @@ LIES = {
     "count": (reseal(build_batch([Record(0, 0, b"k", b"v")]), record_count=2**31 - 1), "where record 1 should begin"),
     "count below zero": (reseal(build_batch([Record(0, 0, b"k", b"v")]), record_count=-1), "-1 records"),
     "too few counted": (reseal(build_batch([Record(i, 0, b"k", b"v") for i in (0, 1)]), record_count=1), "follow"),
-    "offset delta": (reseal(build_batch([Record(i, 0, b"k", b"v") for i in (0, 9)]), last_offset_delta=3), "counts"),
+    "offset delta": (
+        reseal(build_batch([Record(i, 0, b"k", b"v") for i in (0, 9)]), last_offset_delta=3),
+        "outside of its batch",
+    ),
     "record length": (with_payload(b"\x7f" + bytes(10)), "claims -64 bytes"),
     "key length": (with_payload(b"\x0e\0\0\0\x64\0\0\0"), "the key of record 0 reaches 47 bytes past"),
     "header count": (with_payload(b"\x0e\0\0\0\x01\x01\xfe\x7f"), "record 0 counts 8191 headers"),

@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Callable, Sequence
 
 from lamina.records.batch import BatchHeader, Buffer
+from lamina.records.faults import offset_fault
 from lamina.records.record import Record
 
 Screen = Callable[[Buffer, BatchHeader, int], bool]
@@ -35,11 +36,12 @@ def record_fault(header: BatchHeader, records: Sequence[Record]) -> str | None:
     """What the header says wrongly of its records, which were read and are as many as it counts."""
     if header.record_count > header.last_offset_delta + 1:
         return f"{header.record_count} records do not fit offsets up to {header.last_offset}"
-    last_offset = header.base_offset - 1
+    before = header.base_offset - 1
     for record in records:
-        if not last_offset < record.offset <= header.last_offset:
-            return f"a record at offset {record.offset} follows {last_offset} in a batch up to {header.last_offset}"
-        last_offset = record.offset
+        fault = offset_fault(record.offset, before, header.base_offset, header.last_offset)
+        if fault is not None:
+            return fault
+        before = record.offset
     if records:
         largest = max(record.timestamp for record in records)
         if largest != header.max_timestamp:

@@ -215,8 +215,9 @@ class ColumnReader:
     def _malformed(self, part: _Part) -> CorruptMessage:
         row = part.rows[part.place[ROW]]
         records = part.payload[row[PAYLOAD_START] : row[PAYLOAD_END]].data
-        reason = describe_records(records, int(row[RECORD_COUNT]), part.first)
-        return self._damage(int(row[POSITION]), int(row[BASE_OFFSET]), reason)
+        base_offset = int(row[BASE_OFFSET])
+        reason = describe_records(records, int(row[RECORD_COUNT]), base_offset, int(row[LAST_OFFSET]), part.first)
+        return self._damage(int(row[POSITION]), base_offset, reason)
 
     def _damage(self, position: int, offset: int, reason: str) -> CorruptMessage:
         return CorruptMessage(damage(self._name, self.first_position + position, offset, reason))
