@@ -135,10 +135,23 @@ def _microseconds(row_time: Number, delta: Number) -> Number:
     return i64(time * 1000)
 
 
+@njit(forceinline=True)
+def _put_field(
+    ends: Number, bits: Number, data: Number, used: Number, number: Number, source: Number, length: Number
+) -> Number:
+    """A key or a value, or null; how many bytes its column holds then."""
+    if length >= 0:
+        copy_bytes(data + used, source, length)
+        used += length
+        _set_bit(bits, number)
+    _put_int32(ends, number + 1, used)
+    return used
+
+
 @njit()
-def _count_headers(records: Number, at: Number, end: Number) -> Number:
+def _headers_cost(records: Number, at: Number, end: Number) -> Number:
     count, _ = read_varint(records, at, end)
-    return count
+    return end - at + HEADER_COST_BYTES * count
 
 
 @njit()
@@ -169,6 +182,20 @@ def _put_headers(records: Number, position: Number, end: Number, buffers: Counte
         _put_int32(buffers[HEADER_VALUE_ENDS], number + 1, at)
         tally[HEADERS_USED] = number + 1
     tally[HEADER_KEY_BYTES_SEEN] |= i64(seen)
+
+
+@njit(forceinline=True)
+def _put_list(
+    records: Number, position: Number, end: Number, buffers: Counters, tally: Counters, number: Number
+) -> None:
+    """All headers of a record; null where it has none."""
+    before = tally[HEADERS_USED]
+    _put_headers(records, position, end, buffers, tally)
+    if tally[HEADERS_USED] == before:
+        tally[NULL_LISTS] += 1
+    else:
+        _set_bit(buffers[LIST_BITS], number)
+    _put_int32(buffers[LIST_ENDS], number + 1, tally[HEADERS_USED])
 
 
 def _compile(stamp: int) -> Fill:
@@ -236,9 +263,7 @@ def _compile(stamp: int) -> Fill:
                     if value_ends != 0:
                         needed += max(value_length, 0)
                     if lists != 0:
-                        headers_at = value_at + max(value_length, 0)
-                        needed += position - headers_at
-                        needed += HEADER_COST_BYTES * _count_headers(records, headers_at, position)
+                        needed += _headers_cost(records, value_at + max(value_length, 0), position)
                     if used + needed > limit_bytes:
                         tally[NEEDED_BYTES] = needed
                         place[RECORD], place[RECORD_AT], place[NEXT_DELTA] = index, start, next_delta
@@ -251,29 +276,15 @@ def _compile(stamp: int) -> Fill:
                         tally[IMPOSSIBLE_TIMESTAMPS] += time == NO_TIMESTAMP_US
                         _put_int64(timestamps, made, time)
                     if key_ends != 0:
-                        if key_length >= 0:
-                            copy_bytes(keys + keys_used, records + key_at, key_length)
-                            keys_used += key_length
-                            _set_bit(key_bits, made)
-                        else:
-                            tally[NULL_KEYS] += 1
-                        _put_int32(key_ends, made + 1, keys_used)
+                        tally[NULL_KEYS] += key_length < 0
+                        keys_used = _put_field(key_ends, key_bits, keys, keys_used, made, records + key_at, key_length)
                     if value_ends != 0:
-                        if value_length >= 0:
-                            copy_bytes(values + values_used, records + value_at, value_length)
-                            values_used += value_length
-                            _set_bit(value_bits, made)
-                        else:
-                            tally[NULL_VALUES] += 1
-                        _put_int32(value_ends, made + 1, values_used)
+                        tally[NULL_VALUES] += value_length < 0
+                        values_used = _put_field(
+                            value_ends, value_bits, values, values_used, made, records + value_at, value_length
+                        )
                     if lists != 0:
-                        before = tally[HEADERS_USED]
-                        _put_headers(records, value_at + max(value_length, 0), position, buffers, tally)
-                        if tally[HEADERS_USED] == before:
-                            tally[NULL_LISTS] += 1
-                        else:
-                            _set_bit(buffers[LIST_BITS], made)
-                        _put_int32(lists, made + 1, tally[HEADERS_USED])
+                        _put_list(records, value_at + max(value_length, 0), position, buffers, tally, made)
                     _put_int32(buffers[TIMESTAMP_TYPES], made, 1 if is_stamped else 0)
                     _put_int64(buffers[PRODUCER_IDS], made, row[PRODUCER_ID])
                     if buffers[PRODUCER_EPOCHS] != 0:
