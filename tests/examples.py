@@ -5,4 +5,4 @@ from hypothesis import settings
 
 
 def examples(count: int) -> int:
-    return max(count // 3, 20) if settings.default is not None and settings.default.derandomize else count
+    return max(count // 5, 20) if settings.default is not None and settings.default.derandomize else count

@@ -23,7 +23,7 @@ from tests.log.story import Story
 
 pytestmark = pytest.mark.random
 
-STORIES = int(os.environ.get("LAMINA_STORIES", "10"))
+STORIES = int(os.environ.get("LAMINA_STORIES", "6"))
 """Random lives of a log; `make faults` tells many more."""
 STORIES_UNTIL_FOUND = 30
 """How many it may take until one shows that a rule is broken."""

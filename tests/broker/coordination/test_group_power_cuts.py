@@ -19,7 +19,7 @@ from tests.broker.requests.handlers.groups_world import DELETE, JOIN, LEAVE, SYN
 
 pytestmark = pytest.mark.random
 
-STORIES = max(int(os.environ.get("LAMINA_STORIES", "10")) // 10, 3)
+STORIES = max(int(os.environ.get("LAMINA_STORIES", "6")) // 10, 3)
 """Lives of a few groups; `make faults` tells many more."""
 STEPS = 25
 SETTINGS = {"offsets.topic.num.partitions": "2", "group.initial.rebalance.delay.ms": "0"}

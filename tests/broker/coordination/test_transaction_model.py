@@ -35,7 +35,7 @@ from tests.broker.transacting import (
 
 pytestmark = pytest.mark.random
 
-EXAMPLES = max(int(os.environ.get("LAMINA_STORIES", "10")) // 6, 3)
+EXAMPLES = max(int(os.environ.get("LAMINA_STORIES", "6")) // 6, 3)
 """Lives of two producers, for each kind of them; `make faults` tells many more."""
 ONE_OF_EACH = {
     "transaction.state.log.num.partitions": "1",

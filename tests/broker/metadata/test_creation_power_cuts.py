@@ -12,7 +12,7 @@ from tests.broker.power_cuts import PowerCutBroker
 
 pytestmark = pytest.mark.random
 
-STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "10")) // 10, 1))
+STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "6")) // 10, 1))
 PARTITIONS = 6
 SYNCS = ("fsync", "sync_dir")
 

@@ -11,7 +11,7 @@ from lamina.errors import CorruptMessage
 from lamina.log.partition_log import PartitionLog
 from tests.log.building import LogBuilder, a_log, batches_of, truncate_log
 
-STORIES = range(10 * max(int(os.environ.get("LAMINA_STORIES", "10")), 1))
+STORIES = range(10 * max(int(os.environ.get("LAMINA_STORIES", "6")), 1))
 
 
 class Copying:

@@ -15,7 +15,7 @@ from tests.broker.power_cuts import Interleaved, PowerCutBroker
 
 pytestmark = pytest.mark.random
 
-STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "10")), 1))
+STORIES = range(max(int(os.environ.get("LAMINA_STORIES", "6")), 1))
 NAMES = ("one", "two")
 
 

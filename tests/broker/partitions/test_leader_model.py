@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from lamina.broker.partitions.leader import InSyncProposal, Leader
 from lamina.errors import ErrorCode, NotLeaderOrFollower
 from lamina.image.topic import Partition as PartitionState
+from tests.examples import examples
 
 LAG_MS = 100
 BROKERS = (1, 2, 3)
@@ -267,4 +268,4 @@ class Replication(RuleBasedStateMachine):
 
 
 TestReplication = Replication.TestCase
-TestReplication.settings = settings(max_examples=300, stateful_step_count=80, deadline=None)
+TestReplication.settings = settings(max_examples=examples(300), stateful_step_count=80, deadline=None)
