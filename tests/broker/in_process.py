@@ -30,6 +30,8 @@ from lamina.wire.fields import Entity, Field, fields_of
 from lamina.wire.versions import request_schema
 from tests.driven_clock import DrivenClock
 
+FEW_PARTITIONS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+"""With as many as Kafka has, a test that needs a coordinator makes and closes 100 logs: ten times its own work."""
 CORRELATION_ID = 7
 PRODUCE = 0
 PRODUCE_VERSION = 9
@@ -64,7 +66,7 @@ class InProcessBroker:
         ask_broker: AskBroker = nobody_else,
     ) -> None:
         """``loop`` is given where several brokers share one; it stays open then."""
-        self._given = {"lamina.data.dir": str(directory), **settings}
+        self._given = {"lamina.data.dir": str(directory), **FEW_PARTITIONS, **settings}
         self._shared_loop = loop
         self._ask_broker = ask_broker
         self.clock = DrivenClock()
