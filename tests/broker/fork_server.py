@@ -1,11 +1,13 @@
 """Processes of ``lamina`` without the third of a second that Python takes to import it.
 
-A server imports once what a broker imports, and forks for each process that a test starts: the child has its own
-arguments, environment, directory and pipes, and runs the very ``main`` of the command. That a fresh interpreter starts
-as well is shown by tests/cli/test_serve.py. The server ends with the process that started it; what it forked does not.
+A server imports once what a broker imports, makes ready once what a broker makes ready of all APIs, and forks for each
+process that a test starts: the child has its own arguments, environment, directory and pipes, and runs the very
+``main`` of the command. That a fresh interpreter starts as well is shown by tests/cli/test_serve.py. The server ends
+with the process that started it; what it forked does not.
 """
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -161,7 +163,13 @@ def _become(request: dict[str, object], out: int, err: int, status: int) -> None
 if __name__ == "__main__":
     for module in _IMPORTED:
         import_module(module)
+    from lamina.broker.requests.api_table import APIS
+    from lamina.broker.requests.warming import warm
     from lamina.cli import main
+
+    warm(APIS, lambda: False)
+    gc.collect()
+    gc.freeze()
 
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         main()
