@@ -1,5 +1,6 @@
 """A local Spark for tests: started without its scripts, and with as little of Java's compiler as it takes."""
 
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,10 @@ _SETTINGS = {
     "spark.pyspark.driver.python": sys.executable,
 }
 
+LOADED_WORKERS = {"spark.python.daemon.module": "tests.pyspark_lamina.daemon"}
+"""For a test of what workers do: they begin at once."""
+_ROOT = Path(__file__).parents[2]
+
 
 @contextmanager
 def spark_session(
@@ -40,7 +45,9 @@ def spark_session(
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         **(more or {}),
     }
-    with patch.dict("os.environ", {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}):
+    found = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(_ROOT)]))
+    environment = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": found}
+    with patch.dict("os.environ", environment):
         running = begin_java(java_command(find_java().path, conf, java, str(temporary)), str(temporary))
         try:
             SparkContext._ensure_initialized(gateway=await_door(running).connect())

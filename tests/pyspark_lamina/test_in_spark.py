@@ -16,7 +16,7 @@ from tests.broker.process import BrokerProcess
 from tests.pyspark_lamina.checkpoints import write_official_checkpoint
 from tests.pyspark_lamina.reading import Topics, rows
 from tests.pyspark_lamina.registry import values_are_decoded
-from tests.pyspark_lamina.session import spark_session
+from tests.pyspark_lamina.session import LOADED_WORKERS, spark_session
 from tests.pyspark_lamina.writing import topics_are_written, wrong_writes_are_told
 from tests.schema_registry.registry import avro, framed, serving
 
@@ -28,7 +28,7 @@ EXAMPLE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 @pytest.mark.timeout(300)
 def test_topics_are_dataframes(own_broker: Callable[[], BrokerProcess], tmp_path: Path) -> None:
     broker = own_broker()
-    with spark_session(tmp_path / "spark") as spark:
+    with spark_session(tmp_path / "spark", more=LOADED_WORKERS) as spark:
         topics = Topics(spark, broker.address)
         _rows_have_kafkas_columns(topics)
         _a_schema_chooses_columns(topics)
