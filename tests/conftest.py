@@ -11,7 +11,6 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -25,9 +24,10 @@ from lamina.cluster.ports import free_port
 from lamina.cluster.zookeeper_server import ZooKeeperServer
 from lamina.pipeline.java import find_java
 from tests.broker.process import BrokerProcess
+from tests.compiled_ahead import compile_ahead
 from tests.log.building import close_opened
 
-settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("lamina", derandomize=True, deadline=None, max_examples=25)
 settings.register_profile("faults", derandomize=False, deadline=None, print_blob=True)
 settings.load_profile("lamina")
 
@@ -48,16 +48,10 @@ if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMOR
     os.environ.setdefault("TMPDIR", str(_MEMORY))
     tempfile.tempdir = None  # Whoever asked before has to ask again.
 
-_KERNELS = (
-    "lamina.cleaning.kernels.rewrite",
-    "lamina.records.columns.filling, lamina.records.kernel, lamina.cleaning.kernels.keys",
-)
-"""What takes numba longest to compile, in two halves."""
-
 _LONGEST = (
-    "simulation/test_simulation.py",
-    "cli/test_consume.py",
     "pyspark_lamina/test_in_spark.py",
+    "cli/test_consume.py",
+    "broker/login/test_clients.py",
     "cli/test_produce.py",
     "pipeline/test_engine.py",
     "broker/test_groups_clients.py",
@@ -65,17 +59,22 @@ _LONGEST = (
     "cli/test_compact.py",
     "cluster/test_backup.py",
     "broker/test_scale.py",
+    "simulation/test_simulation.py",
+    "broker/cluster/test_dead_processes.py",
     "log/test_crash.py",
     "docs/test_tour.py",
+    "producing/test_task_writing.py",
     "broker/test_compaction.py",
     "cluster/test_local_cluster.py",
     "cluster/test_operating.py",
     "cli/test_consume_group.py",
     "cluster/test_reassigning.py",
+    "arrow/test_table_view.py",
+    "broker/test_tls.py",
+    "docs/test_security.py",
     "cli/test_topics.py",
     "broker/cluster/test_reassignments.py",
     "broker/cleaner/test_process_engine.py",
-    "simulation/test_planted.py",
     "cli/test_groups.py",
     "cli/test_serve.py",
     "cli/cluster/test_up.py",
@@ -96,8 +95,7 @@ _LONGEST = (
 def pytest_configure(config: pytest.Config) -> None:
     """Compile once what each of the workers would compile, on a machine that has never done so."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
-        compilers = [subprocess.Popen([sys.executable, "-c", f"import {modules}"]) for modules in _KERNELS]
-        assert [compiler.wait() for compiler in compilers] == [0, 0]
+        compile_ahead(Path(__file__).parent, config.args)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
