@@ -51,11 +51,15 @@ faults: venv
 
 # Three real brokers and a ZooKeeper behind a proxy that cuts and delays their links, RUNS times: kills, pauses, partitions,
 # disks in trouble, cleaning meanwhile; what clients saw is checked. Histories and logs are kept in build/faults-cluster. Needs
-# Java 17+ and Maven; for disks in trouble root's right to mount, and mkfs.ext4.
+# Java 17+ and Maven; for disks in trouble root's right to mount, and mkfs.ext4. Each load goes on until ACKED records are
+# acknowledged, the loop of kills and cuts under compaction for LOOP_SECONDS; about twelve minutes.
 RUNS ?= 1
+ACKED ?= 20000
+LOOP_SECONDS ?= 300
 
 faults-cluster: venv
-	@for run in $$(seq $(RUNS)); do $(PYTEST) -m faults_cluster tests/cluster/faults || exit 1; done
+	@for run in $$(seq $(RUNS)); do LAMINA_FAULT_ACKED=$(ACKED) LAMINA_FAULT_LOOP_SECONDS=$(LOOP_SECONDS) \
+		$(PYTEST) -m faults_cluster tests/cluster/faults || exit 1; done
 
 # Lives SEEDS simulated worlds with single brokers and as many with a cluster: kills, power cuts, pauses, partitions, wrong
 # clocks, ZooKeeper away, while replicas move, settings change and brokers are upgraded. Prints the story of the first that fails, and how to see it again. About six minutes on two cores.
@@ -186,9 +190,10 @@ soak-cluster: venv
 
 # Other people's clients and tools against a Lamina broker and against three, and all of peers-files; compat/README.md
 # says what works.
-# Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself.
+# Needs Java 17+, Maven, Go 1.26+ and kcat (Debian: apt-get install kcat); fetches the rest itself; about twelve minutes.
+# ARGS="--one-of-each" for the first case of each test, ARGS="-k logins" for some of them.
 peers: venv
-	$(PYTEST) -m kafka tests/peers
+	$(PYTEST) -m kafka tests/peers $(ARGS)
 
 # Real Apache Kafka reads what Lamina wrote, and the other way round. Needs Java 17+ and Maven; fetches Kafka itself.
 peers-files: venv
@@ -206,10 +211,11 @@ peers-cleaner: venv
 # schema registry; and what is in a topic when a query that writes it is killed KILLS times; topics over Spark Connect; the
 # examples of docs/arrow.md with pandas, Polars and DuckDB. Needs Java 17+ and Maven; about sixteen minutes. These libraries, and
 # what a client of Spark Connect needs, are fetched into build/; the registry and the serializers once, into ~/.cache/lamina.
+# ARGS as for peers.
 KILLS ?= 20
 
 peers-spark: venv build/dataframes/.ready
-	LAMINA_SINK_KILLS=$(KILLS) $(PYTEST) -m spark tests/pipeline tests/pyspark_lamina tests/arrow
+	LAMINA_SINK_KILLS=$(KILLS) $(PYTEST) -m spark tests/pipeline tests/pyspark_lamina tests/arrow $(ARGS)
 
 build/dataframes/.ready: tests/arrow/dataframes.lock | venv
 	@rm -rf $(@D)

@@ -92,6 +92,10 @@ _LONGEST = (
 """The files that take five seconds or more, the longest first; those that wait stand between those that compute."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--one-of-each", action="store_true", help="run the first case of each test alone")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Compile once what each of the workers would compile, on a machine that has never done so."""
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
@@ -104,6 +108,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     missing = [file for file in places if not (config.rootpath / file).exists()]
     assert not missing, missing
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+    if config.option.one_of_each:
+        first: dict[str, pytest.Item] = {}
+        others = [item for item in items if first.setdefault(item.nodeid.partition("[")[0], item) is not item]
+        config.hook.pytest_deselected(items=others)
+        items[:] = first.values()
 
 
 def pytest_collection_finish() -> None:
