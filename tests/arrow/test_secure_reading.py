@@ -45,3 +45,10 @@ def test_a_topic_is_the_same_by_every_protocol(secure: SecureBroker) -> None:
     plainly = {"default.api.timeout.ms": "2000"}
     with pytest.raises(KafkaError, match=r"set security\.protocol"):
         read("t", bootstrap_servers=secure.address("SSL"), properties=plainly)
+
+
+def test_a_misspelled_property_opens_no_connection() -> None:
+    with pytest.raises(
+        ReadError, match=r"^securty\.protocol is unknown; did you mean security\.protocol\? Ignoring it"
+    ):
+        read("t", bootstrap_servers="127.0.0.1:1", properties={"securty.protocol": "SASL_SSL"})

@@ -99,6 +99,40 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(given: dict[str, str], r
     assert SECRET not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("securty.protocol", "is unknown; did you mean security.protocol?"),
+        ("Security.Protocol", "is unknown; did you mean security.protocol?"),
+        ("security_protocol", "is unknown; did you mean security.protocol?"),
+        ("sals.mechanism", "is unknown; did you mean sasl.mechanism?"),
+        ("ssl_cafile", "is unknown."),
+        ("producer.security.protocol", "is unknown."),
+        ("security.protcol", "is not understood here; did you mean security.protocol?"),
+        ("sasl.mechansim", "is not understood here; did you mean sasl.mechanism?"),
+        ("ssl.truststore.locaton", "is not understood here; did you mean ssl.truststore.location?"),
+        ("ssl.crl.location", "is not understood here."),
+    ],
+)
+@pytest.mark.parametrize("protocol", [{}, {"security.protocol": "SSL"}])
+def test_a_misspelled_property_is_refused_with_what_was_meant(name: str, reason: str, protocol: dict[str, str]) -> None:
+    with pytest.raises(SecurityPropertyError) as raised:
+        parse_security({"client.id": "me", **protocol, name: SECRET})
+    assert str(raised.value) == f"{name} {reason} Ignoring it could open the connection."
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("bootstrap.servers", "metadata.max.age.ms", "max.partition.fetch.bytes", "isolation.level", "acks"),
+        *("key.serializer", "partitioner.class", "group.protocol", "enable.idempotence", "interceptor.classes"),
+        *("schema.registry.ssl.truststore.location", "basic.auth.credentials.source", "exclude.internal.topics"),
+    ],
+)
+def test_what_has_nothing_to_do_with_security_is_passed_over(name: str) -> None:
+    assert parse_security({name: "x"}).protocol is SecurityProtocol.PLAINTEXT
+
+
 def test_no_secret_is_shown_and_all_of_it_reaches_another_process() -> None:
     given = login(
         sasl_jaas_config=PLAIN_LOGIN,

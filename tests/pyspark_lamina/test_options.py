@@ -97,6 +97,10 @@ def test_limits_of_streams_do_not_matter_to_other_queries() -> None:
         ({"kafka.enable.auto.commit": "true"}, "kafka.enable.auto.commit cannot be set: offsets are kept in"),
         ({"kafka.key.deserializer": "x"}, "kafka.key.deserializer cannot be set"),
         ({"kafka.security.protocol": "SASL_SSL"}, "kafka.sasl.mechanism is missing: it must be one of PLAIN"),
+        (
+            {"kafka.securty.protocol": "SASL_SSL"},
+            r"kafka.securty.protocol is unknown; did you mean security.protocol\?",
+        ),
         ({"kafka.sasl.mechanism": "PLAIN"}, "kafka.sasl.mechanism has no meaning with security.protocol=PLAINTEXT"),
         ({"startOffsets": "earliest"}, "there is no option 'startoffsets' for reading; startingOffsets is meant"),
         ({"bootstrap.servers": "x"}, "there is no option 'bootstrap.servers' for reading; kafka.bootstrap.servers is"),

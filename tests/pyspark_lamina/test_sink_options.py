@@ -60,6 +60,11 @@ def test_what_spark_hands_on_is_left_alone() -> None:
             False,
             "kafka.key.serializer cannot be set: the column key",
         ),
+        (
+            {"kafka.securty.protocol": "SASL_SSL"},
+            False,
+            r"kafka.securty.protocol is unknown; did you mean security.protocol\?",
+        ),
         ({"kafka.bootstrap.servers": ""}, False, "kafka.bootstrap.servers is missing"),
     ],
 )

@@ -59,6 +59,10 @@ _JAVA_INSIDES: Final = (
 """How Java or Kerberos does what is done otherwise here, or not at all; nothing is less safe without them."""
 _OF_OTHER_CONNECTIONS: Final = ("schema.registry.", "basic.auth.", "bearer.auth.")
 """How a schema registry is logged in to, which Java's clients are told in the same file."""
+_MEAN_SOMETHING_ELSE: Final = frozenset(
+    {"ssl.crl.location", "sasl.client.callback.handler.class", "sasl.oauthbearer.jwks.endpoint.url"}
+)
+"""Kafka's or librdkafka's, though they look like a misspelling of what is understood here."""
 _NEARNESS: Final = 0.85
 _TOKEN_HANDLER: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 _LOGIN_MODULES: Final = {
@@ -126,12 +130,22 @@ def security_among(given: Mapping[str, str]) -> dict[str, str]:
 
 def refuse_dangerous(name: str, text: str) -> None:
     """Of a property that nobody knows: refuses it if the connection may be less safe without it."""
-    known = {SECURITY_PROTOCOL, *_UNDERSTOOD}
-    near = difflib.get_close_matches(name.lower()[:100], sorted(known), n=1, cutoff=_NEARNESS)
+    dotted = name.lower().replace("_", ".")
     of_others = name.startswith(_OF_OTHER_CONNECTIONS)
-    if near or is_security(name) or (sounds_like_security(name, text) and not of_others):
-        question = f"; did you mean {near[0]}?" if near and near[0] != name else "."
-        raise SecurityPropertyError(f"{name} is unknown{question} Ignoring it could open the connection.")
+    if _near(name) or is_security(dotted) or (sounds_like_security(dotted, text) and not of_others):
+        raise SecurityPropertyError(f"{name} is unknown{_question(name)} Ignoring it could open the connection.")
+
+
+def _near(name: str) -> str | None:
+    """What is understood here and was probably meant, in whatever way a client writes it."""
+    known = sorted({SECURITY_PROTOCOL, *_UNDERSTOOD})
+    return next(iter(difflib.get_close_matches(name.lower()[:100], known, n=1, cutoff=_NEARNESS)), None)
+
+
+def _question(name: str) -> str:
+    near = _near(name)
+    is_meant = near is not None and near != name and name not in _MEAN_SOMETHING_ELSE
+    return f"; did you mean {near}?" if is_meant else "."
 
 
 def refuse_unused(given: Mapping[str, str]) -> None:
@@ -151,11 +165,17 @@ def refuse_unused(given: Mapping[str, str]) -> None:
 
 
 def parse_security(given: Mapping[str, str]) -> SecurityProperties:
-    """Of all properties of a client; those that have nothing to do with security are passed over."""
+    """Of all properties of a client; those that have nothing to do with security are passed over.
+
+    A name that looks like one of security is not: whoever misspells it wants a connection that is safe.
+    """
+    for name, text in given.items():
+        if not is_security(name):
+            refuse_dangerous(name, text)
     security = security_among(given)
     protocol = _protocol(security.pop(SECURITY_PROTOCOL, SecurityProtocol.PLAINTEXT))
-    _refuse_without_meaning(protocol, security)
     _refuse_unknown(security)
+    _refuse_without_meaning(protocol, security)
     return SecurityProperties(
         protocol,
         parse_tls(security) if protocol.has_tls else None,
@@ -254,7 +274,9 @@ def _refuse_without_meaning(protocol: SecurityProtocol, given: Iterable[str]) ->
 def _refuse_unknown(given: Iterable[str]) -> None:
     for name in given:
         if name not in _UNDERSTOOD and not name.startswith(_JAVA_INSIDES):
-            raise SecurityPropertyError(f"{name} is not understood here, and to ignore it could open the connection")
+            raise SecurityPropertyError(
+                f"{name} is not understood here{_question(name)} Ignoring it could open the connection."
+            )
 
 
 def _login_options(given: Mapping[str, str], mechanism: str) -> Mapping[str, str]:
