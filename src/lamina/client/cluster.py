@@ -239,7 +239,13 @@ class Cluster:
                     raise self.unreachable()
 
     def unreachable(self) -> Unreachable:
-        return Unreachable(why_unreachable(self.bootstrap_servers, self._last_error))
+        from lamina.client.listener_probe import why_not_as_spoken
+
+        error = self._last_error
+        # A name without an address would be looked up again, for as long.
+        is_named = error is None or error.name() != "_RESOLVE"
+        reason = why_not_as_spoken(self.bootstrap_servers, self.security) if is_named else None
+        return Unreachable(reason or why_unreachable(self.bootstrap_servers, error))
 
     def _one_silent(self) -> ClientError:
         return ClientError(why_silent(self._last_error))
