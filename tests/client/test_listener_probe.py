@@ -58,9 +58,7 @@ def check_what_is_wrong_with_tls(secure: SecureBroker) -> None:
     told = why_not_as_spoken(address, {**scram, "sasl.mechanism": "SCRAM-SHA-512"})
     assert told == f"{address} speaks TLS and wants a login by PLAIN; set sasl.mechanism in --command-config"
     old = secure.authority.issue("alice.example", until=LONG_AGO).pem(directory / "old.pem")
-    told = why_not_as_spoken(
-        secure.address("SSL"), {**secure.properties("SSL"), "ssl.keystore.location": str(old)}
-    )
+    told = why_not_as_spoken(secure.address("SSL"), {**secure.properties("SSL"), "ssl.keystore.location": str(old)})
     assert told is not None
     assert "certificate" in told
 

@@ -1,8 +1,8 @@
 """What a listener speaks that did not answer as it was spoken to, as one sentence for a person.
 
-Owns the questions and the sentence. Nothing secret is said: the broker is asked for its versions and for its logins, and
+Owns the questions and the sentence. Nothing secret is said: the broker is asked for its versions and its logins, and
 nobody logs in. A listener that the client would speak to without TLS is asked over TLS without looking at its
-certificate, for nothing is believed of what it says but how to speak to it. Must not know any command.
+certificate: nothing is believed of what it says but how to speak to it. Must not know any command.
 """
 
 import asyncio
@@ -84,7 +84,9 @@ async def _reason(address: Address, used: SecurityProperties, context: ssl.SSLCo
     try:
         if not has_tls:
             return _advice(await _listener_with_tls(address, mechanism), used)
-        return _advice(Listener(address, False, await _mechanisms(PlainConnector(_CLIENT_ID), address, mechanism)), used)
+        return _advice(
+            Listener(address, False, await _mechanisms(PlainConnector(_CLIENT_ID), address, mechanism)), used
+        )
     except (KafkaError, OSError):
         return reason
 

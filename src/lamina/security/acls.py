@@ -1,7 +1,7 @@
 """Access rules as Kafka's ACLs have them: which resources, by which pattern; who, from where, doing what.
 
-Owns the words and the protocol's numbers of them (S50). A rule stands for itself: what a set of rules allows is the
-authorizer's decision. Must not know who asks, nor where rules are stored.
+Owns the words, the protocol's numbers of them (S50), and which go together. A rule stands for itself: what a set of
+rules allows is the authorizer's decision. Must not know who asks, nor where rules are stored.
 """
 
 from enum import IntEnum
@@ -41,6 +41,40 @@ class Operation(IntEnum):
     CREATE_TOKENS = 13
     DESCRIBE_TOKENS = 14
     TWO_PHASE_COMMIT = 15
+
+
+OPERATIONS_ON = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DELETE,
+        Operation.DESCRIBE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+"""What is ever asked about a resource of each type: a rule with another operation says nothing."""
 
 
 class Permission(IntEnum):

@@ -4,12 +4,12 @@ Owns the context that every handler gets beside its message. Must not know any A
 """
 
 from collections.abc import Callable, Sized
-from ipaddress import IPv6Address
 from typing import TYPE_CHECKING, Protocol
 
 from lamina.broker.counters import RequestCounters
 from lamina.broker.waits import Waits
 from lamina.security.acls import Operation, ResourceType
+from lamina.security.hosts import rule_host
 
 if TYPE_CHECKING:
     from lamina.broker.requests.client_quotas import Charge
@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 def host_of(peer: str) -> str:
     """The address in ``host:port`` as Java writes it, and with it access rules: IPv6 without ``::``."""
     host = peer.rpartition(":")[0].strip("[]")
-    if ":" not in host:
-        return host
-    try:
-        address = IPv6Address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+    return host if ":" not in host else rule_host(host) or host
 
 
 Response = list[Sized] | None

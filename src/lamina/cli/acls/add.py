@@ -12,8 +12,9 @@ from lamina.cli.acls.resources import (
     resource_options,
     sentence,
 )
+from lamina.cli.acls.unmatched import literal_stars, matching_host, refuse_unmatched
 from lamina.cli.options.cluster import as_json_option, cluster_options
-from lamina.cli.outcome import FINE
+from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json
 from lamina.client.cluster import Cluster
 from lamina.errors import InvalidRequest
@@ -73,6 +74,9 @@ def add(
 
     if not allow_principal and not deny_principal:
         raise click.UsageError("name who may or may not: --allow-principal User:NAME or --deny-principal User:NAME")
+    for word, hosts, principals in (("allow", allow_host, allow_principal), ("deny", deny_host, deny_principal)):
+        if hosts and not principals:
+            raise click.UsageError(f"--{word}-host says from where those of --{word}-principal come: name them too")
     wanted = _wanted(resources, operations, producer, consumer)
     who = [(*one, Permission.ALLOW) for one in product(allow_principal, allow_host or [ANY_HOST])]
     who += [(*one, Permission.DENY) for one in product(deny_principal, deny_host or [ANY_HOST])]
@@ -83,6 +87,10 @@ def add(
             for principal, host, permission in who
         )
     )
+    for star in dict.fromkeys(star for acl in acls for star in literal_stars(acl)):
+        warn(
+            f"{star}: a star at the end of a name is a part of the name; for prefixes: --resource-pattern-type prefixed"
+        )
     AccessRules(cluster).add(acls)
     for acl in acls:
         if as_json:
@@ -113,6 +121,8 @@ def _acl(
     resource: Resource, pattern: PatternType, principal: str, host: str, operation: Operation, permission: Permission
 ) -> Acl:
     try:
-        return new_acl(*resource, pattern, principal, host, operation, permission)
+        acl = new_acl(*resource, pattern, principal, matching_host(host), operation, permission)
     except InvalidRequest as error:
         raise click.UsageError(str(error)) from None
+    refuse_unmatched(acl)
+    return acl

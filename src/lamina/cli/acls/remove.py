@@ -18,6 +18,7 @@ from lamina.cli.outcome import FINE, SOMETHING_WRONG, warn
 from lamina.cli.printing.tables import print_json
 from lamina.client.cluster import Cluster
 from lamina.security.acls import Operation, PatternType
+from lamina.security.hosts import rule_host
 
 
 @click.command(
@@ -52,6 +53,8 @@ def remove(
     if not (resources or principals or hosts or operations):
         raise click.UsageError("say which rules: by --principal, --topic, --operation, …")
     rules = AccessRules(cluster)
+    # A rule that another client made may be about what is no address.
+    hosts = tuple(rule_host(host) or host for host in hosts)
     wanted = filters_from(resources, principals, operations, pattern, hosts)
     found = in_order({acl for one in wanted for acl in rules.found(one)})
     if not found:

@@ -12,12 +12,11 @@ from uuid import UUID
 
 from lamina.broker.loggers import LEVELS
 from lamina.broker.metadata.listener import MetadataListener
-from lamina.broker.requests.authorized_operations import OPERATIONS_ON
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.image.diff import Changes
 from lamina.image.image import Image
-from lamina.security.acls import AccessRule, Operation, Permission, ResourceType
+from lamina.security.acls import OPERATIONS_ON, AccessRule, Operation, Permission, ResourceType
 from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, AccessIndex
 
 audit = logging.getLogger("lamina.audit")
