@@ -28,7 +28,7 @@ from lamina.broker.replication.broker_links import BrokerLinks, link_limits
 from lamina.broker.replication.in_sync_changes import InSyncChanges
 from lamina.broker.replication.replica_fetchers import ReplicaFetchers
 from lamina.broker.requests.api import Api
-from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, table
+from lamina.broker.requests.api_table import FORWARDABLE, HandlerParts, checks, table
 from lamina.broker.requests.cluster_apis import apis_on, cluster_table
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.handlers.envelope import Envelope
@@ -121,6 +121,7 @@ class MemberParts:
             self.forwarding,
             self.listener_name,
             is_broker_listener_apart=len(listeners(handlers.metadata.settings)) > 1,
+            checks=checks(handlers),
         )
         return router
 

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from lamina.broker.requests.request import CloseConnection, Request
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, InvalidRequest
 from lamina.image.image import ConfigResource, ResourceType
+from lamina.settings.authorization import STANDARD_AUTHORIZER
+from lamina.settings.values import BrokerSettings
 from lamina.store.interface import StoreAway
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import (
@@ -285,3 +287,64 @@ def test_while_a_broker_starts_only_other_brokers_are_served(members: Members) -
         members.ask(1, METADATA, 12, topics=None)
     assert members.ask(1, API_VERSIONS, 3, client_software_name="a", client_software_version="1").error_code == 0
     assert create(members, 2, new_topic("a")) == [0]
+
+
+# What only one broker sees
+
+
+LOCATION = "listener.name.plaintext.ssl.keystore.location"
+
+
+class Files:
+    """The certificates of one broker: those in "/good" can be used."""
+
+    def __init__(self, process: MemberProcess) -> None:
+        self.looked_at: list[str | None] = []
+        process.parts.metadata.key_material.add_reader(self)
+
+    async def check(self, settings: BrokerSettings) -> None:
+        location = next((given[LOCATION] for _, given in settings.layers if LOCATION in given), None)
+        self.looked_at.append(location)
+        if location != "/good":
+            raise InvalidRequest(f"{location} cannot be read")
+
+    async def refresh(self, settings: BrokerSettings) -> None:
+        pass
+
+
+def alter_certificate(members: Members, node_id: int, location: str, *others: dict[str, Any]) -> list[tuple[int, Any]]:
+    configs = [{"name": LOCATION, "config_operation": 0, "value": location}]
+    own = {"resource_type": BROKER, "resource_name": str(node_id), "configs": configs}
+    response = members.ask(node_id, INCREMENTAL_ALTER_CONFIGS, 1, resources=[own, *others])
+    return [(int(one.error_code), one.error_message) for one in response.responses]
+
+
+def test_a_broker_that_cannot_use_its_certificate_says_so_though_another_decides(members: Members) -> None:
+    files = {node_id: Files(process) for node_id, process in members.up.items()}
+    refusal = (ErrorCode.INVALID_REQUEST, "/bad cannot be read")
+    assert alter_certificate(members, 2, "/bad") == [refusal]
+    assert create(members, 3, new_topic("a")) == [0]
+    topic = {"resource_type": TOPIC, "resource_name": "a", "configs": []}
+    mixed = alter_certificate(members, 2, "/bad", topic)
+    assert mixed == [
+        refusal,
+        (ErrorCode.OPERATION_NOT_ATTEMPTED, "another resource of the request cannot be changed"),
+    ]
+    own = ConfigResource(ResourceType.BROKER, "2")
+    assert own not in members.up[1].image.configs
+    assert alter_certificate(members, 2, "/good") == [(ErrorCode.NONE, None)]
+    assert members.up[1].image.configs[own] == {LOCATION: "/good"}
+    assert {node_id: one.looked_at for node_id, one in files.items()} == {1: [], 2: ["/bad", "/bad", "/good"], 3: []}
+    assert alter(members, 2, BROKER, "2", log_cleaner_threads="2") == ErrorCode.NONE
+    assert len(files[2].looked_at) == 3, "what has nothing to do with certificates looks at no file"
+
+
+def test_files_are_not_looked_at_for_who_may_change_nothing(new_members: NewMembers) -> None:
+    members = new_members(authorizer_class_name=STANDARD_AUTHORIZER, super_users="User:ANONYMOUS")
+    for node_id in (1, 2):
+        members.start(node_id)
+    files = Files(members.up[2])
+    members.principal = "User:mallory"
+    ((code, _),) = alter_certificate(members, 2, "/bad")
+    assert code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert files.looked_at == []

@@ -68,6 +68,19 @@ async def change_configs(
     return errors
 
 
+async def check_own_keys(metadata: Metadata, change: ResourceChange) -> None:
+    """Raise where this broker could not use the files that a change of its settings of TLS names.
+
+    For a change that another broker decides, which does not see these files. What else is wrong with it, that one says.
+    """
+    try:
+        changed = _changed(metadata, metadata.image, change)
+    except KafkaError:
+        return
+    if _concerns_keys(metadata, change, metadata.image, changed):
+        await metadata.key_material.check(_settings_in(metadata, changed))
+
+
 def _concerns_keys(metadata: Metadata, change: ResourceChange, old: Image, new: Image) -> bool:
     """Whether it names, sets or takes away a setting of TLS of this broker: others' files are elsewhere.
 

@@ -3,7 +3,7 @@
 Must not know what any API does.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from lamina.broker.requests.request import Request
@@ -11,6 +11,9 @@ from lamina.errors import KafkaError
 
 Handler = Callable[[Request, Any], Any]
 """Returns the response message, or an awaitable of it; for an API with a parser of its own, the pieces to send."""
+
+Check = Callable[[Request, Any], Awaitable[Any]]
+"""Returns the response to a request that is not to be sent on to the controller, or ``None``."""
 
 ErrorResponse = Callable[[Request, Any, KafkaError], Any]
 

@@ -20,7 +20,7 @@ from lamina.broker.moving.moves import Moves
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.partitions.read_leases import ReadLeases
-from lamina.broker.requests.api import Api, Handler
+from lamina.broker.requests.api import Api, Check, Handler
 from lamina.broker.requests.authorization.apis import guarded
 from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.client_quotas import ClientQuotas
@@ -304,3 +304,9 @@ FORWARDABLE = frozenset(api.key for api in APIS if api.is_for_controller)
 
 def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:
     return [(api, guarded(api, bind(parts), parts.authorizer)) for api, bind in _TABLE]
+
+
+def checks(parts: HandlerParts) -> dict[int, Check]:
+    """What only this broker can find wrong with a request that the controller decides, by the API's key."""
+    check_configs = partial(alter_configs.check_here, parts.metadata, parts.authorizer)
+    return {alter_configs.ALTER_API.key: check_configs, alter_configs.INCREMENTAL_API.key: check_configs}

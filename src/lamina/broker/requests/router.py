@@ -9,12 +9,12 @@ thread, and responses of many entries encoded there, so that neither holds up th
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
 from lamina.broker.readiness import Readiness
-from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Handler
+from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Check, Handler
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.forwarding import Forwarding
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
@@ -52,11 +52,13 @@ class Router:
         broker_listener: str | None = None,
         *,
         is_broker_listener_apart: bool = False,
+        checks: Mapping[int, Check] | None = None,
     ) -> None:
         """In a cluster there is ``forwarding``, and ``broker_listener`` is the name of the listener between brokers.
 
-        That is apart where clients have listeners of their own.
+        That is apart where clients have listeners of their own. ``checks`` come before a request is forwarded, by API.
         """
+        self._checks = checks or {}
         self._is_broker_listener_apart = is_broker_listener_apart
         self._client_quotas = client_quotas
         self._message_thread = message_thread
@@ -152,12 +154,18 @@ class Router:
     ) -> Response:
         """By the controller, whoever that is until there is an answer."""
         message = await self._parse_apart(api, request, frame[body_at:])
+        check = self._checks.get(api.key)
 
         async def here() -> Any:
             response = handle(request, message)
             return await response if isinstance(response, Awaitable) else response
 
-        return await self._wait(api, request, message, forwarding.decide(request, frame, _timeout(message), here))
+        async def decided() -> Any:
+            if check is not None and (refusal := await check(request, message)) is not None:
+                return refusal
+            return await forwarding.decide(request, frame, _timeout(message), here)
+
+        return await self._wait(api, request, message, decided())
 
     async def _serve_large(self, api: Api, handle: Handler, request: Request, body: bytes) -> Response:
         request.waits = Waits()

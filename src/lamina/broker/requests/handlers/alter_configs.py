@@ -6,25 +6,31 @@ that is set on a resource; IncrementalAlterConfigs sets, deletes, and adds to or
 INVALID_CONFIG on a topic, even one that is not there, and INVALID_REQUEST on a broker, as in Kafka; so is a broker's
 read-only setting. With `validate_only` nothing is changed.
 IncrementalAlterConfigs also sets the levels of this broker's loggers, at once and until it stops.
+In a cluster the controller decides, but a broker whose own certificates are changed first looks whether it could use
+them: a request that names such a one among others is then not attempted at all.
 Version notes: the versions of each differ in their encoding only.
 Not done: other resources (client metrics) are an INVALID_REQUEST.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from lamina.broker.metadata.config_changes import ResourceChange, change_configs
+from lamina.broker.metadata.config_changes import ResourceChange, change_configs, check_own_keys
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests import logger_configs
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
-from lamina.errors import ErrorCode, InvalidRequest, KafkaError
+from lamina.errors import ErrorCode, InvalidRequest, KafkaError, OperationNotAttempted
 from lamina.image.configs import ConfigOperation, OperationType, alter_configs
-from lamina.image.image import ConfigResource
+from lamina.image.image import ConfigResource, ResourceType
+from lamina.security.acls import Operation
+from lamina.security.acls import ResourceType as AclResource
+from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from lamina.wire.building import Shape, response_shape
 
@@ -37,9 +43,7 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
         if _is_of_loggers(request, resource):
             loggers.append(resource)
         else:
-            altering = partial(alter, resource.configs)
-            names = tuple(config.name for config in resource.configs)
-            changes.append(ResourceChange(resource.resource_type, resource.resource_name, altering, names))
+            changes.append(_change(alter, resource))
     of_loggers = iter(await _alter_loggers(metadata.node_id, loggers, clocks, validate_only=message.validate_only))
     # Levels alone can be set while no controller is there.
     errors = await change_configs(metadata, changes, clocks, validate_only=message.validate_only) if changes else []
@@ -51,6 +55,38 @@ async def handle(metadata: Metadata, clocks: Clocks, request: Request, message: 
         error = next(of_loggers if _is_of_loggers(request, resource) else of_others)
         responses.append(_response(one, resource, error))
     return shape(responses=tuple(responses))
+
+
+async def check_here(metadata: Metadata, authorizer: Authorizer | None, request: Request, message: Any) -> Any:
+    """What to answer instead of asking the controller, or None: only this broker sees its own files (S5)."""
+    alter = _replace if request.api_key == ALTER_CONFIGS else _alter
+    refused: dict[int, KafkaError] = {}
+    for index, resource in enumerate(message.resources):
+        if resource.resource_type == ResourceType.BROKER and resource.resource_name == str(metadata.node_id):
+            # Files are not looked at for who may not change anything: the controller tells them so.
+            if authorizer is not None and not authorizer.allows_filtering(
+                request, Operation.ALTER_CONFIGS, AclResource.CLUSTER, CLUSTER_NAME
+            ):
+                return None
+            try:
+                await check_own_keys(metadata, _change(alter, resource))
+            except KafkaError as error:
+                refused[index] = error.without_frames()
+    if not refused:
+        return None
+    shape = response_shape(request.api_key, request.api_version)
+    other = OperationNotAttempted("another resource of the request cannot be changed")
+    return shape(
+        responses=tuple(
+            _response(shape.of("responses"), resource, refused.get(index, other))
+            for index, resource in enumerate(message.resources)
+        )
+    )
+
+
+def _change(alter: Callable[..., Mapping[str, str]], resource: Any) -> ResourceChange:
+    names = tuple(config.name for config in resource.configs)
+    return ResourceChange(resource.resource_type, resource.resource_name, partial(alter, resource.configs), names)
 
 
 def _is_of_loggers(request: Request, resource: Any) -> bool:
