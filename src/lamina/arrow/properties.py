@@ -1,7 +1,8 @@
 """Kafka's client properties, as far as they mean something to a reader or a writer here.
 
 Owns their names, defaults and ranges. What has no meaning here is accepted, as Java's client accepts what it does not
-know; what touches security and cannot be honoured, or looks as if it were to, is refused, never ignored. Must not know how connections are made.
+know; what touches security and cannot be honoured, or looks as if it should touch it, is refused, never ignored. Must
+not know how connections are made.
 """
 
 from collections.abc import Mapping

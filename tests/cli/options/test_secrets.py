@@ -1,10 +1,13 @@
-"""Whoever gives a broker a secret that others can read is told (S86, S89)."""
+"""Whoever gives a broker or a command a secret that others can read is told (S86, S89)."""
 
 from pathlib import Path
 
 import pytest
 
+from lamina.cli.options.secrets import client_secret_warning
 from lamina.cli.options.settings import settings_from
+from tests.broker.process import BrokerProcess
+from tests.cli.running import Lamina
 
 SECRET = "hunter2"
 NAME = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
@@ -47,3 +50,29 @@ def test_a_file_without_secrets_may_be_read_by_all(file: Path) -> None:
 def test_a_command_line() -> None:
     (told,) = warnings(None, *LISTENER, f"{NAME}={ENTRY}")
     assert told == f"{NAME}: everybody on this machine can read a command line: give it in a file, by --config"
+
+
+@pytest.mark.parametrize(
+    "name", ["sasl.password", "sasl.jaas.config", "ssl.key.password", "ssl.keystore.key", "ssl.truststore.password"]
+)
+def test_a_clients_file_that_others_may_read(file: Path, name: str) -> None:
+    file.write_text(f"{name}={SECRET}")
+    file.chmod(0o640)
+    assert client_secret_warning(str(file), {name: SECRET}) == f"{name}: others may read {file}: chmod 600 {file}"
+    file.chmod(0o600)
+    assert client_secret_warning(str(file), {name: SECRET}) is None
+
+
+def test_a_clients_file_without_a_password_may_be_read_by_all(file: Path) -> None:
+    file.write_text("security.protocol=SSL")
+    file.chmod(0o644)
+    assert client_secret_warning(str(file), {"security.protocol": "SSL"}) is None
+
+
+def test_a_command_warns_of_its_file_once(lamina: Lamina, broker: BrokerProcess, file: Path) -> None:
+    file.write_text(f"ssl.key.password={SECRET}\nsecurity.protocol=PLAINTEXT\n")
+    file.chmod(0o644)
+    outcome = lamina("topics", "list", "--bootstrap-server", broker.address, "--command-config", file)
+    assert outcome.err.splitlines()[:1] == [f"lamina: ssl.key.password: others may read {file}: chmod 600 {file}"]
+    assert outcome.err.count("chmod") == 1
+    assert SECRET not in outcome.err

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from lamina.cli.options.secrets import client_secret_warning
 from lamina.cli.outcome import warn
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT, Cluster
 from lamina.settings.properties import PropertiesError, load
@@ -64,7 +65,10 @@ def cluster_from(bootstrap_server: str | None, properties_file: str | None, warn
             except PropertiesError as error:
                 raise click.BadParameter(f"{properties_file}: {error}", param_hint="--command-config") from error
     in_file = properties.pop("bootstrap.servers", DEFAULT_BOOTSTRAP_SERVERS)
-    return Cluster(_checked(in_file if bootstrap_server is None else bootstrap_server), properties, warn)
+    cluster = Cluster(_checked(in_file if bootstrap_server is None else bootstrap_server), properties, warn)
+    if properties_file is not None and (told := client_secret_warning(properties_file, properties)) is not None:
+        warn(told)
+    return cluster
 
 
 def _checked(servers: str) -> str:
