@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from lamina.settings.authorization import STANDARD_AUTHORIZER
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
 
@@ -42,8 +43,18 @@ def test_quotas_are_set_listed_and_removed(lamina: Lamina, own_broker: Start) ->
     assert outcome.out == "user alice: producer_byte_rate could be removed\n"
     outcome = lamina("quotas", "remove", "--user", "alice", *where)
     assert outcome.out == "user alice: producer_byte_rate removed\nuser alice: request_percentage removed\n"
-    assert lamina("quotas", "list", "--user", "alice", *where).out == ""
-    assert lamina("quotas", "remove", "--user", "alice", *where).out == "", "nothing is left, which is fine"
+    listed = lamina("quotas", "list", "--user", "alice", *where)
+    assert (listed.out, listed.err) == ("", "lamina: there are no such quotas\n")
+    again = lamina("quotas", "remove", "--user", "alice", *where)
+    assert (again.status, again.out, again.err) == (0, "", "lamina: user alice has no quotas\n")
+
+
+def test_who_may_not_is_told_so(lamina: Lamina, own_broker: Start) -> None:
+    where = ("--bootstrap-server", own_broker("--set", f"authorizer.class.name={STANDARD_AUTHORIZER}").address)
+    for arguments in (("list",), ("set", "--user", "a", "producer_byte_rate=1")):
+        outcome = lamina("quotas", *arguments, *where)
+        assert outcome.status == 1
+        assert "on the cluster is not allowed; ask for the permission, or use another identity" in outcome.err
 
 
 def test_what_cannot_be_set_is_one_sentence(lamina: Lamina, own_broker: Start) -> None:
@@ -60,7 +71,10 @@ def test_what_cannot_be_set_is_one_sentence(lamina: Lamina, own_broker: Start) -
 
 def test_bad_input_never_reaches_the_broker(lamina: Lamina) -> None:
     nowhere = ("--bootstrap-server", "127.0.0.1:1")
+    outcome = lamina("quotas", "set", "--user", "User:alice", "producer_byte_rate=1", *nowhere)
+    assert "--user takes the name without User: --user alice" in outcome.err
     for arguments in (
+        ("set", "--user", "User:alice", "producer_byte_rate=1"),
         ("set", "producer_byte_rate=1"),
         ("set", "--user", "a", "--default-user", "producer_byte_rate=1"),
         ("set", "--user", "a", "producer_byte_rate"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lamina.settings.authorization import STANDARD_AUTHORIZER
 from tests.broker.process import BrokerProcess
 from tests.cli.running import Lamina
 
@@ -53,7 +54,10 @@ def test_users_are_made_log_in_and_are_removed(
     assert PASSWORD not in outcome.err + "".join(broker.log)
     outcome = lamina("users", "remove", "orders", "--yes", *where)
     assert outcome.status == 1
-    assert outcome.err.count("\n") == 1
+    assert outcome.err == "lamina: user 'orders' has no SCRAM passwords\n"
+    outcome = lamina("users", "list", "orders", "billing", *where)
+    assert (outcome.status, outcome.err) == (1, "lamina: user 'orders' has no SCRAM passwords\n")
+    assert "billing" in outcome.out
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,7 @@ def test_users_are_made_log_in_and_are_removed(
     [
         ((), "give NAME, or --login-of FILE"),
         (("orders", "--login-of", "x"), "give NAME, or --login-of FILE"),
+        (("",), "NAME is empty"),
         (("orders", "--iterations", "100"), "100 is not in the range 4096<=x<=16384"),
         (("orders",), "the password is the first line of standard input, and that is empty"),
     ],
@@ -80,3 +85,21 @@ def test_a_file_without_a_login_by_scram_is_refused(lamina: Lamina, tmp_path: Pa
     assert outcome.status == 2
     assert "ScramLoginModule is not for sasl.mechanism=PLAIN" in outcome.err
     assert PASSWORD not in outcome.err
+
+
+def test_who_may_not_is_told_so(lamina: Lamina, own_broker: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka's binding ended the process at the first."""
+    where = ("--bootstrap-server", own_broker("--set", f"authorizer.class.name={STANDARD_AUTHORIZER}").address)
+    monkeypatch.setattr("sys.stdin", StringIO(f"{PASSWORD}\n"))
+    for what, arguments in (
+        ("DESCRIBE", ("list",)),
+        ("DESCRIBE", ("list", "orders")),
+        ("ALTER", ("set", "orders")),
+        ("DESCRIBE", ("remove", "orders", "--yes")),
+    ):
+        outcome = lamina("users", *arguments, *where)
+        assert (outcome.status, outcome.out) == (1, ""), arguments
+        assert outcome.err.endswith(
+            f"{what} on the cluster is not allowed; ask for the permission, or use another identity with "
+            "--command-config\n"
+        )

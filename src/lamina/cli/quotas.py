@@ -8,7 +8,7 @@ import click
 from lamina.cli.options.cluster import as_json_option, cluster_options, with_parameters
 from lamina.cli.options.settings import pairs_from
 from lamina.cli.options.units import size_bytes
-from lamina.cli.outcome import FINE
+from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.usage import CommandGroup
 from lamina.client.cluster import Cluster
@@ -17,6 +17,8 @@ from lamina.security.quota_filters import FilterComponent, MatchType
 from lamina.security.quotas import CLIENT_ID, IP, USER, QuotaEntity, entity_text, quota_entity
 
 _BYTES_ENDING = "_byte_rate"
+_TYPE = "User:"
+"""How a principal begins, and no user's name."""
 _ENTITY = (
     click.option("--user", metavar="NAME", help="A user, without the User: of a principal."),
     click.option("--default-user", is_flag=True, help="Every user that has no quota of its own."),
@@ -64,6 +66,9 @@ def _exactly(named: Iterable[tuple[str, str | None]]) -> list[FilterComponent]:
 def _entity(named: list[tuple[str, str | None]]) -> QuotaEntity:
     if not named:
         raise click.UsageError("say whose quotas: --user, --client-id, --ip, or one of their defaults")
+    user = dict(named).get(USER)
+    if user is not None and user.startswith(_TYPE):
+        raise click.UsageError(f"--user takes the name without {_TYPE} --user {user.removeprefix(_TYPE)}")
     try:
         return quota_entity(named)
     except KafkaError as error:
@@ -93,6 +98,9 @@ def list_(cluster: Cluster, named: list[tuple[str, str | None]], as_json: bool) 
     if as_json:
         for entity, key, value in found:
             print_json({"type": "quota", **_fields(entity), "quota": key, "value": value})
+        return FINE
+    if not found:
+        warn("there are no such quotas" if named else "there are no quotas")
         return FINE
     print_table(
         ("entity", "quota", "value"), [(entity_text(entity), key, _number(value)) for entity, key, value in found]
@@ -152,6 +160,8 @@ def remove(
     values: dict[str, float | None] = dict.fromkeys(keys)
     if values:
         client.alter(entity, values, is_dry_run=dry_run)
+    else:
+        warn(f"{entity_text(entity)} has no quotas")
     return _told(entity, values, dry_run, as_json)
 
 

@@ -5,16 +5,17 @@ sees them. Must not know how a credential is made.
 """
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from lamina.cli.confirmation import confirm, yes_option
 from lamina.cli.options.cluster import as_json_option, cluster_options
-from lamina.cli.outcome import Attempts
+from lamina.cli.outcome import Attempts, warn
 from lamina.cli.printing.tables import print_json, print_table
 from lamina.cli.usage import CommandGroup
 from lamina.client.cluster import Cluster
+from lamina.client.errors import ClientError
 from lamina.peer.security_properties import SecurityPropertyError, parse_login
 from lamina.settings.properties import PropertiesError, load
 
@@ -41,20 +42,22 @@ Examples:
 @cluster_options
 def list_users(cluster: Cluster, names: tuple[str, ...], as_json: bool) -> int:
     """Show who can log in by SCRAM, by which mechanisms; nobody can read a password."""
+    from lamina.client.scram_users import described
+
     attempts = Attempts(cluster)
-    admin = cluster.admin()
-    asked: Any = admin.describe_user_scram_credentials(list(names) or None)
-    found = dict(attempts.answers(asked.items())) if names else cluster.answer(asked)
-    rows = [
-        (user, _mechanism_name(one.mechanism), one.iterations)
-        for user in sorted(found)
-        for one in found[user].scram_credential_infos
-    ]
+    rows = []
+    for user, found in described(cluster, names):
+        if isinstance(found, ClientError):
+            attempts.fail(user, found)
+        else:
+            rows += [(user, mechanism, iterations) for mechanism, iterations in found.credentials]
     if as_json:
         for user, mechanism, iterations in rows:
             print_json({"type": "user", "user": user, "mechanism": mechanism, "iterations": iterations})
     elif rows:
         print_table(("user", "mechanism", "iterations"), [(user, name, str(count)) for user, name, count in rows])
+    elif not names:
+        warn("there are no users; make one with `lamina users set NAME`")
     return attempts.status
 
 
@@ -85,6 +88,8 @@ def set_user(cluster: Cluster, name: str | None, mechanism: str | None, iteratio
 
     if (name is None) == (login_of is None):
         raise click.UsageError("Give NAME, or --login-of FILE.")
+    if name == "":
+        raise click.UsageError("NAME is empty: name the user.")
     if login_of is not None:
         if mechanism is not None:
             raise click.UsageError("--login-of FILE has the mechanism: leave --mechanism out.")
@@ -130,9 +135,12 @@ def remove(cluster: Cluster, name: str, mechanism: str | None, yes: bool) -> int
 
 
 def _mechanisms_of(cluster: Cluster, name: str) -> list[str]:
-    asked: Any = cluster.admin().describe_user_scram_credentials([name])
-    described = cluster.answer(asked[name])
-    return [_mechanism_name(one.mechanism) for one in described.scram_credential_infos]
+    from lamina.client.scram_users import described
+
+    ((_, found),) = described(cluster, [name])
+    if isinstance(found, ClientError):
+        raise found
+    return [mechanism for mechanism, _ in found.credentials]
 
 
 def _password() -> str:
@@ -159,10 +167,6 @@ def _mechanism(name: str) -> "ScramMechanism":
     from confluent_kafka.admin import ScramMechanism
 
     return ScramMechanism[name.replace("-", "_")]
-
-
-def _mechanism_name(mechanism: Any) -> str:
-    return str(mechanism.name).replace("_", "-")
 
 
 @click.group(

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
-from lamina.errors import ErrorCode, error_from_code
+from lamina.client.errors import ClientError, refusal
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
 from lamina.security.acl_filters import Acl, AclFilter
@@ -96,8 +95,4 @@ def _acl(type_: int, name: str, pattern: int, acl: Any) -> Acl:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        reason = (message or str(error_from_code(code, "the broker refused"))).rstrip(".")
-        advice = ""
-        if code == ErrorCode.SECURITY_DISABLED:
-            advice = "; set authorizer.class.name on every broker"
-        raise ClientError(reason + advice)
+        raise refusal(code, message)

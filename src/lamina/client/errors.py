@@ -6,6 +6,8 @@ Must not know any command.
 import re
 from typing import TYPE_CHECKING
 
+from lamina.errors import ErrorCode, error_from_code
+
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
@@ -22,6 +24,7 @@ ADVICE = {
     "TOPIC_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
     "CLUSTER_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
     "GROUP_AUTHORIZATION_FAILED": "ask for the permission, or use another identity with --command-config",
+    "SECURITY_DISABLED": "set authorizer.class.name on every broker",
     "GROUP_ID_NOT_FOUND": "`lamina groups list` shows all groups",
     "NON_EMPTY_GROUP": "stop its members first; `lamina groups describe` shows who they are",
     "GROUP_SUBSCRIBED_TO_TOPIC": "stop the members that read it first; `lamina groups describe` shows who they are",
@@ -64,6 +67,13 @@ class Refused(ClientError):
         super().__init__(sentence(error))
         self.name = error.name()
         """As librdkafka has it, e.g. ``TOPIC_ALREADY_EXISTS``."""
+
+
+def refusal(code: int, message: str | None) -> ClientError:
+    """An error in the answer to a request of our own, in one line."""
+    said = (message or str(error_from_code(code, "the broker refused"))).rstrip(".")
+    advice = next((ADVICE.get(one.name) for one in ErrorCode if one == code), None)
+    return ClientError(f"{said}; {advice}" if advice else said)
 
 
 def no_topic(name: str, advice: str = ADVICE["UNKNOWN_TOPIC_OR_PART"]) -> ClientError:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamina.client.cluster import Cluster
-from lamina.client.errors import ClientError
-from lamina.errors import error_from_code
+from lamina.client.errors import refusal
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
 from lamina.security.quota_filters import FilterComponent
@@ -58,4 +57,4 @@ def _entity(told: Any) -> QuotaEntity:
 
 def _check(code: int, message: str | None) -> None:
     if code:
-        raise ClientError(message or str(error_from_code(code, "the broker refused")))
+        raise refusal(code, message)
