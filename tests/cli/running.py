@@ -63,9 +63,10 @@ def started(*args: str | Path) -> Iterator["subprocess.Popen[bytes]"]:
                 process.kill()
 
 
-def run_process(*args: str | Path, **environment: str) -> Outcome:
+def run_process(*args: str | Path, sent: str | None = None, **environment: str) -> Outcome:
     done = subprocess.run(
         [*COMMAND, *map(str, args)],
+        input=sent,
         capture_output=True,
         text=True,
         timeout=60,

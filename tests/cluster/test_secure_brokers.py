@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lamina.cluster.zookeeper_server import ZooKeeperServer
 from tests.broker.process import BrokerProcess, eventually
+from tests.cli.running import run_process
 from tests.tls.certificates import Authority
 
 SECONDS = 60
@@ -108,5 +109,33 @@ def test_a_cluster_whose_brokers_have_tls_or_logins_between_them(
         brokers[0].stop()
         brokers[0].start()
         await_in_sync(AdminClient({"bootstrap.servers": brokers[1].address, "log_level": 0}))
+    for broker in brokers:
+        assert not [line for line in broker.log if "Traceback" in line or "of brokers" in line]
+
+
+def test_brokers_log_in_by_scram_as_a_user_that_was_made_at_the_first_of_them(
+    tmp_path: Path, zookeeper: ZooKeeperServer
+) -> None:
+    """As docs/security.md has it: the first broker decides alone, and needs no login to itself."""
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,BROKERS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,BROKERS:SASL_SSL",
+        "inter.broker.listener.name": "BROKERS",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+        "listener.name.brokers.scram-sha-512.sasl.jaas.config": (
+            'org.apache.kafka.common.security.scram.ScramLoginModule required username="broker" password="of brokers";'
+        ),
+    }
+    authority = Authority()
+    authority.pem(tmp_path / "ca.pem")
+    brokers = members(tmp_path, f"{zookeeper.address}/secure-scram", settings, authority)
+    with brokers[0]:
+        made = run_process(*("users", "set", "broker", "--bootstrap-server", brokers[0].address), sent="of brokers\n")
+        assert made.out == "broker can log in by SCRAM-SHA-512.\n", made.err
+        with running(brokers[1:]):
+            check_that_they_are_a_cluster(",".join(broker.address for broker in brokers))
+    with running(brokers) as bootstrap:
+        await_in_sync(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}))
     for broker in brokers:
         assert not [line for line in broker.log if "Traceback" in line or "of brokers" in line]
