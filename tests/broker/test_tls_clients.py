@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
-from tests.broker.tls import TlsBroker
+from tests.broker.tls import ExpiredBroker, TlsBroker
 from tests.tls.certificates import LONG_AGO, Authority, Identity
 
 WAIT_SECONDS = 30.0
@@ -245,3 +245,20 @@ def test_a_client_whose_terms_are_wrong_is_not_let_in_and_says_so(client: Client
     assert complaint
     if isinstance(client, Confluent):
         assert said in complaint
+
+
+@pytest.fixture(scope="module")
+def expired(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExpiredBroker]:
+    running = ExpiredBroker(tmp_path_factory.mktemp("expired"), AUTHORITY).start()
+    yield running
+    running.stop()
+
+
+@every_client
+def test_a_client_does_not_take_a_brokers_certificate_that_has_expired(
+    client: Client, expired: ExpiredBroker, tmp_path: Path
+) -> None:
+    complaint = client.complaint(Files(tmp_path, expired).terms("SSL"))
+    assert complaint
+    if isinstance(client, Confluent):
+        assert "certificate verify failed" in complaint

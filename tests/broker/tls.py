@@ -4,16 +4,18 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import uvloop
 
+from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.wire.api_keys import API_VERSIONS
 from lamina.wire.codec import encode_request
 from lamina.wire.versions import request_schema
 from tests.broker.in_process import build
 from tests.broker.in_thread import START_SECONDS, BrokerInThread
-from tests.tls.certificates import Authority, Identity
+from tests.tls.certificates import LONG_AGO, Authority, Identity
 
 
 class TlsBroker(BrokerInThread):
@@ -63,6 +65,15 @@ class TlsBroker(BrokerInThread):
         if identity is not None:
             identity.cert.configure_cert(context)
         return context.wrap_socket(self.connect_plainly(listener), server_hostname="127.0.0.1")
+
+
+class ExpiredBroker(TlsBroker):
+    """Its certificate has expired, and it does not know: by its clock it is still the day before."""
+
+    def __init__(self, directory: Path, authority: Authority) -> None:
+        behind_ns = SYSTEM_CLOCKS.wall_ns() - int((LONG_AGO - timedelta(hours=12)).timestamp() * 1e9)
+        self.clocks = Clocks(lambda: SYSTEM_CLOCKS.wall_ns() - behind_ns, SYSTEM_CLOCKS.monotonic_ns)
+        super().__init__(directory, authority, authority.issue("127.0.0.1", name="broker", until=LONG_AGO))
 
 
 class Over:

@@ -267,10 +267,20 @@ def test_a_client_with_the_right_password_reads_what_it_wrote(
 
 
 @every_client
-def test_a_client_logs_in_over_tls(client: Client, broker: SaslBroker, authority: Path) -> None:
+@every_mechanism
+def test_a_client_logs_in_over_tls(client: Client, mechanism: str, broker: SaslBroker, authority: Path) -> None:
     """S4: the principal is that of the login."""
-    terms = Terms(f"127.0.0.1:{broker.port('SASL_SSL')}", "SCRAM-SHA-512", authority=authority)
-    assert client.echo(terms, f"{type(client).__name__}-over-tls", VALUES) == VALUES
+    terms = Terms(f"127.0.0.1:{broker.port('SASL_SSL')}", mechanism, authority=authority)
+    assert client.echo(terms, f"{type(client).__name__}-{mechanism}-over-tls", VALUES) == VALUES
+
+
+@every_client
+@every_mechanism
+def test_a_client_with_a_wrong_password_is_not_let_in_over_tls_and_says_so(
+    client: Client, mechanism: str, broker: SaslBroker, authority: Path
+) -> None:
+    address = f"127.0.0.1:{broker.port('SASL_SSL')}"
+    check_complaint(client, Terms(address, mechanism, password="wrong", authority=authority))
 
 
 @every_client
@@ -279,11 +289,15 @@ def test_a_client_logs_in_over_tls(client: Client, broker: SaslBroker, authority
 def test_a_client_with_a_wrong_password_is_not_let_in_and_says_so(
     client: Client, mechanism: str, user: str, password: str, broker: SaslBroker
 ) -> None:
-    complaint = client.complaint(Terms(broker.address, mechanism, user, password))
+    check_complaint(client, Terms(broker.address, mechanism, user, password))
+
+
+def check_complaint(client: Client, terms: Terms) -> None:
+    complaint = client.complaint(terms)
     assert complaint
     if isinstance(client, Confluent):
         assert "_AUTHENTICATION" in complaint
-        own_text = "invalid_token" if mechanism == "OAUTHBEARER" else "Authentication failed"
+        own_text = "invalid_token" if terms.mechanism == "OAUTHBEARER" else "Authentication failed"
         assert own_text in complaint, "the broker's own text"
 
 
