@@ -174,6 +174,29 @@ def test_an_unknown_name_that_sounds_like_security_stops_and_its_value_is_not_sh
     assert f" {text}" not in str(caught.value).removeprefix(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("supr.users", "super.users"),
+        ("ssl_client_auth", "ssl.client.auth"),
+        ("listener.name.clients.ssl.client.auht", "listener.name.clients.ssl.client.auth"),
+        ("listener.name.clients.plain.sasl.jaas.confg", "listener.name.clients.plain.sasl.jaas.config"),
+        ("sasl.enabled.mechanism", "sasl.enabled.mechanisms"),
+        ("listener.name.clients.sasl.enabled.mechanism", "listener.name.clients.sasl.enabled.mechanisms"),
+    ],
+)
+def test_a_misspelled_name_of_security_stops_with_what_was_meant(name: str, meant: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{name}: .*did you mean {meant}\?"):
+        resolve_broker(sets={name: "hunter2"})
+
+
+def test_what_kafka_has_and_lamina_has_not_is_no_misspelling() -> None:
+    for name in ("sasl.kerberos.service.name", "sasl.login.refresh.window.factor", "delegation.token.secret.key"):
+        with pytest.raises(SettingError) as caught:
+            resolve_broker(sets={name: "x"})
+        assert "did you mean" not in str(caught.value)
+
+
 @pytest.mark.parametrize(("name", "text"), [("security.protocol", "PLAINTEXT"), ("tls.enabled", "false"), ("auth", "")])
 def test_an_unknown_name_that_asks_for_no_security_only_warns(name: str, text: str) -> None:
     assert resolve_broker(sets={name: text}).warnings[0].startswith(f"{name}: unknown")

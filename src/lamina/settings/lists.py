@@ -35,6 +35,8 @@ from lamina.settings.refused import BROKER_REFUSED, Refusal
 
 F = TypeVar("F", Family, Refusal)
 
+_MISSPELLING = 0.9
+
 # One listener's own copy of a setting; for SASL the mechanism's name stands before it.
 _LISTENER_PREFIX = re.compile(
     r"listener\.name\.[^.]+\.(?:(?P<mechanism>[^.]+)\.(?=sasl\.|connections\.max\.reauth\.ms))?"
@@ -122,10 +124,21 @@ def broker_ignored(name: str) -> Family | None:
 
 def nearest_broker_name(name: str) -> str | None:
     """The name that an unknown one was probably meant to be."""
+    of_listener = _LISTENER_PREFIX.match(name)
+    if of_listener is not None:
+        known = _PER_LISTENER if of_listener["mechanism"] is None else sasl.FOR_ONE_MECHANISM
+        close = difflib.get_close_matches(name[of_listener.end() :][:100], sorted(known), n=1)
+        return of_listener.group() + close[0] if close else None
     mistaken_topic_setting = TOPIC_SETTINGS.get(name)
     if mistaken_topic_setting is not None and mistaken_topic_setting.pair is not None:
         return mistaken_topic_setting.pair.name
     return _nearest(name, BROKER_SETTINGS, BROKER_IGNORED, BROKER_REFUSED)
+
+
+def is_misspelling(name: str, known: str) -> bool:
+    """Whether a name is so near another that nobody could have meant anything else."""
+    written = name[:100].lower().replace("_", ".")
+    return difflib.SequenceMatcher(None, written, known).ratio() >= _MISSPELLING
 
 
 def nearest_topic_name(name: str) -> str | None:

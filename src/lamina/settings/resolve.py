@@ -19,10 +19,11 @@ from lamina.settings.lists import (
     BROKER_SETTINGS,
     broker_ignored,
     broker_refusal,
+    is_misspelling,
     listener_setting,
     nearest_broker_name,
 )
-from lamina.settings.refused import sounds_like_security
+from lamina.settings.refused import Refusal, sounds_like_security
 from lamina.settings.sasl_listeners import check_listeners_sasl, sasl_warnings
 from lamina.settings.spark import check_spark_conf
 from lamina.settings.ssl_stores import check_listeners_ssl
@@ -100,7 +101,7 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     refusal = broker_refusal(name)
     if refusal is not None:
         if refusal.asks_for_something(text):
-            raise SettingError(f"{name}: refused, {refusal.reason}")
+            raise SettingError(f"{name}: refused, {refusal.reason}{_question(name, refusal)}")
         return None
     ignored = broker_ignored(name)
     if ignored is not None:
@@ -108,12 +109,23 @@ def check_given(name: str, text: str, source: Source) -> str | None:
     shown = name if name.isprintable() else repr(name)
     nearest = nearest_broker_name(name)
     question = f", did you mean {nearest}?" if nearest else ""
-    if sounds_like_security(name, text):
+    # A name of security with a letter wrong may not have its word in it.
+    is_meant = nearest is not None and is_misspelling(name, nearest) and sounds_like_security(nearest, text)
+    if is_meant or sounds_like_security(name, text):
         raise SettingError(
             f"{shown}: unknown{question or '.'} It sounds like security, and ignoring it could open the broker: "
             "correct it or take it out"
         )
     return f"{shown}: unknown{question}"
+
+
+def _question(name: str, refusal: Refusal) -> str:
+    """Of what Kafka does not know either."""
+    nearest = None if name in refusal.names else nearest_broker_name(name)
+    if nearest is None or not is_misspelling(name, nearest):
+        return ""
+    is_honoured = nearest in BROKER_SETTINGS or listener_setting(nearest) is not None
+    return f"; did you mean {nearest}?" if is_honoured else ""
 
 
 def _check_update(name: str, update: Update, source: Source) -> None:
