@@ -121,9 +121,11 @@ bench-log: venv
 bench-validate: venv
 	$(BIN)/python -m bench.validate
 
-# One look at 10,000 access rules: a first one and a repeated one.
+# One look at 10,000 access rules: a first one and a repeated one; then how soon a rule holds on every broker of three.
+# Needs Java 17+.
 bench-acls: venv
 	$(BIN)/python -m bench.acls
+	$(BIN)/python -m bench.acl_delay
 
 # Lamina's broker by itself: the longest callbacks of its loop, and the memory of groups; about two minutes.
 # ARGS="--profile ROW" shows where its time goes in a row of bench-kafka.
