@@ -19,7 +19,7 @@ def test_super_users_are_divided_by_semicolons_s48() -> None:
     assert principals("User:a; User:CN=b,O=c ;") == ("User:a", "User:CN=b,O=c")
 
 
-@pytest.mark.parametrize("text", ["alice", "User:a;bob", ":x", "User:"])
+@pytest.mark.parametrize("text", ["alice", "User:a;bob", ":x", "User:", "User:a,User:b", "User:a, User:b;User:c"])
 def test_super_users_have_types_s48(text: str) -> None:
     with pytest.raises(SettingError, match=r"super.users = .*: must be principals such as User:admin"):
         resolve_broker(file={"super.users": text})

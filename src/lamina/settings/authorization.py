@@ -3,9 +3,12 @@
 Owns the broker's settings for that. Must not know rules, nor who asks.
 """
 
+import re
+
 from lamina.settings.definition import broker_setting
 from lamina.settings.kinds import BOOLEAN, CLASS, STRING, TRIMMED, Rule
 
+_SECOND = re.compile(r",\s*User:")
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 
@@ -16,7 +19,8 @@ def principals(text: str) -> tuple[str, ...]:
 
 
 def _are_principals(text: str) -> bool:
-    return all(":" in entry and all(entry.split(":", 1)) for entry in principals(text))
+    """A comma before another principal divides nothing: it would be a part of the first one's name."""
+    return all(":" in entry and all(entry.split(":", 1)) and not _SECOND.search(entry) for entry in principals(text))
 
 
 PRINCIPALS = Rule("principals such as User:admin, divided by semicolons", _are_principals)
