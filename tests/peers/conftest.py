@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +32,15 @@ def lamina(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lamina]:
         yield broker
         broker.stop()
     assert "Traceback" not in broker.logged()
+
+
+@pytest.fixture(scope="session")
+def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program in `go/`."""
+    if shutil.which("go") is None:
+        pytest.exit("franz-go needs Go: there is no `go` on the PATH.", returncode=1)
+    built = tmp_path_factory.mktemp("go") / "peer"
+    source = Path(__file__).parent / "go"
+    compiled = subprocess.run(["go", "build", "-o", str(built), "."], cwd=source, capture_output=True, text=True)
+    assert compiled.returncode == 0, compiled.stderr
+    return built

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,6 @@ SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "200",
     "group.consumer.heartbeat.interval.ms": "200",
 }
-SOURCE = Path(__file__).parent / "go"
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +28,10 @@ def lamina(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lamina]:
     assert "Traceback" not in broker.logged()
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.exit("franz-go needs Go: there is no `go` on the PATH.", returncode=1)
-    built = tmp_path_factory.mktemp("go") / "peer"
-    compiled = subprocess.run(["go", "build", "-o", str(built), "."], cwd=SOURCE, capture_output=True, text=True)
-    assert compiled.returncode == 0, compiled.stderr
-    return built
-
-
 def test_franz_go_makes_a_topic_writes_reads_deletes_and_shares_partitions_in_groups(
-    program: Path, lamina: Lamina
+    franz_go: Path, lamina: Lamina
 ) -> None:
-    finished = subprocess.run([program, lamina.bootstrap], capture_output=True, text=True, timeout=180)
+    finished = subprocess.run([franz_go, lamina.bootstrap], capture_output=True, text=True, timeout=180)
     assert finished.returncode == 0, finished.stderr
     steps = {line["step"]: line["result"] for line in map(json.loads, finished.stdout.splitlines())}
     for protocol in ("eager", "cooperative", "consumer"):

@@ -138,15 +138,6 @@ def test_kcat(broker: LaminaWithLogins, mechanism: str) -> None:
         assert "Authentication failed: " in refused.stderr
 
 
-@pytest.fixture(scope="module")
-def franz_go(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    built = tmp_path_factory.mktemp("go") / "peer"
-    source = Path(__file__).parent / "go"
-    compiled = subprocess.run(["go", "build", "-o", str(built), "."], cwd=source, capture_output=True, text=True)
-    assert compiled.returncode == 0, compiled.stderr
-    return built
-
-
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_franz_go_logs_in_and_again(franz_go: Path, broker: LaminaWithLogins, mechanism: str) -> None:
     """S73"""

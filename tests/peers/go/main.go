@@ -26,9 +26,8 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), 120*time.Second)
 	defer cancel()
 	broker := os.Args[1]
-	if len(os.Args) > 2 && os.Args[2] == "login" {
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		read, err := logIn(broker, line)
+	if len(os.Args) > 2 {
+		read, err := asked(os.Args[2], broker)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -51,6 +50,18 @@ func main() {
 		line, _ := json.Marshal(map[string]any{"step": step.name, "result": result})
 		fmt.Println(string(line))
 	}
+}
+
+// asked does one thing alone: how it is to be done stands in standard input. It returns how many records were read.
+func asked(what, broker string) (int, error) {
+	switch what {
+	case "login":
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		return logIn(broker, line)
+	case "tls":
+		return echoOverTLS(broker, os.Stdin)
+	}
+	return 0, fmt.Errorf("there is nothing called %s to do", what)
 }
 
 func newAdmin(broker string) (*kadm.Client, error) {
