@@ -2,6 +2,7 @@
 
 import socket
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -67,6 +68,29 @@ def test_what_javas_files_hold_for_others_is_no_security_of_the_connection(name:
     assert warnings == [f"librdkafka has no property {name}; it is ignored"]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("ssl.truststore.location", None, "cannot be read: No such file or directory"),
+        ("ssl.truststore.location", "nothing", "has no PEM in it"),
+        ("ssl.ca.location", None, "cannot be read: No such file or directory"),
+        ("ssl.keystore.location", None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_in_plain_words(
+    tmp_path: Path, name: str, content: str | None, reason: str
+) -> None:
+    file = tmp_path / "store.pem"
+    if content is not None:
+        file.write_text(content)
+    given = {"security.protocol": "SSL", "ssl.truststore.type": "PEM", "ssl.keystore.type": "PEM", name: str(file)}
+    if name == "ssl.ca.location":
+        del given["ssl.truststore.type"]
+    with pytest.raises(ClientError, match=rf"{file}: .*{reason}") as raised:
+        Cluster("127.0.0.1:1", given).untried_admin()
+    assert "error:" not in str(raised.value)
+
+
 def test_a_value_that_cannot_be_used_is_refused(broker: BrokerProcess) -> None:
     with pytest.raises(ClientError, match=r"socket\.timeout\.ms"):
         Cluster(broker.address, {"socket.timeout.ms": "soon"}).admin()
@@ -75,3 +99,8 @@ def test_a_value_that_cannot_be_used_is_refused(broker: BrokerProcess) -> None:
 def test_no_answer_in_time_is_an_error() -> None:
     with pytest.raises(ClientError, match="no answer within 0 s"):
         answer_of(Future[None](), 0)
+
+
+def test_what_is_for_the_admin_listener_alone_stays_out_of_the_connections(broker: BrokerProcess) -> None:
+    cluster = Cluster(broker.address, {"security.protocol": "PLAINTEXT", "ssl.ca.location": "/ca.pem"})
+    assert cluster.ask(lambda peers: peers.cluster_id()) == broker.facts["cluster_id"]

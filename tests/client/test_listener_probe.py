@@ -60,7 +60,11 @@ def check_what_is_wrong_with_tls(secure: SecureBroker) -> None:
     old = secure.authority.issue("alice.example", until=LONG_AGO).pem(directory / "old.pem")
     told = why_not_as_spoken(secure.address("SSL"), {**secure.properties("SSL"), "ssl.keystore.location": str(old)})
     assert told is not None
-    assert "certificate" in told
+    assert told.startswith(f"{secure.address('SSL')} refuses this client's certificate")
+    none = {name: text for name, text in secure.properties("SSL").items() if "keystore" not in name}
+    told = why_not_as_spoken(secure.address("SSL"), none)
+    assert told is not None
+    assert "set ssl.keystore.location" in told
 
 
 def check_what_a_command_says(secure: SecureBroker) -> None:

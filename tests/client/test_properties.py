@@ -108,6 +108,18 @@ def test_pkcs12_is_opened(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ssl.truststore.locaton", "ssl.truststore.location"),
+        ("ssl.keystore.passwrd", "ssl.keystore.password"),
+    ],
+)
+def test_a_misspelled_store_is_not_left_out(name: str, meant: str) -> None:
+    with pytest.raises(ClientError, match=rf"^{name} is not understood here; did you mean {meant}\?"):
+        translate({"security.protocol": "SSL", name: "x"})
+
+
 @pytest.mark.parametrize("name", ["truststore", "keystore"])
 def test_a_java_keystore_is_refused_with_what_to_do(tmp_path: Path, name: str) -> None:
     store = tmp_path / "store.jks"

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
 from lamina.client.properties import translate
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
-from lamina.peer.security_properties import SecurityPropertyError, is_security, refuse_dangerous
+from lamina.peer.security_properties import (
+    SecurityPropertyError,
+    is_security,
+    refuse_dangerous,
+    security_of_connections,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -70,6 +75,8 @@ class Cluster:
         self._config: dict[str, Any] = {"client.id": "lamina", **translate(properties or {})}
         self.security = {name: text for name, text in (properties or {}).items() if is_security(name)}
         """Those of the properties that are about TLS and logins."""
+        self._security = security_of_connections(self.security)
+        """Of these, those that are about brokers: the admin listener may have TLS where theirs have none."""
         self._config["bootstrap.servers"] = bootstrap_servers
         self._warn = warn
         self._admin: AdminClient | None = None
@@ -117,7 +124,7 @@ class Cluster:
         # Says at once, and why, when no broker answers.
         self.admin()
         limits = Limits(api_timeout_ms=round(REQUEST_SECONDS * 1000))
-        return ask(self.bootstrap_servers, self._config["client.id"], self.security, limits, work)
+        return ask(self.bootstrap_servers, self._config["client.id"], self._security, limits, work)
 
     def _make(self, client: Callable[..., Any], config: Mapping[str, Any]) -> Any:
         """A property that librdkafka does not know is named and left out, but never one of security."""
@@ -130,13 +137,18 @@ class Cluster:
                 unknown = _UNKNOWN_PROPERTY.search(str(error))
                 name = unknown["name"] if unknown else None
                 if name is None or name not in self._config:
-                    raise ClientError(f"the client properties cannot be used: {sentence(error.args[0])}") from error
+                    raise ClientError(self._why_unusable(error.args[0])) from error
                 try:
                     refuse_dangerous(name, str(self._config[name]))
                 except SecurityPropertyError as dangerous:
                     raise ClientError(str(dangerous)) from error
                 del self._config[name]
                 self._warn(f"librdkafka has no property {name}; it is ignored")
+
+    def _why_unusable(self, error: "KafkaError") -> str:
+        from lamina.client.listener_probe import why_unusable
+
+        return why_unusable(self._security) or f"the client properties cannot be used: {sentence(error)}"
 
     def _remember(self, error: "KafkaError") -> None:
         from confluent_kafka import KafkaError
@@ -244,7 +256,7 @@ class Cluster:
         error = self._last_error
         # A name without an address would be looked up again, for as long.
         is_named = error is None or error.name() != "_RESOLVE"
-        reason = why_not_as_spoken(self.bootstrap_servers, self.security) if is_named else None
+        reason = why_not_as_spoken(self.bootstrap_servers, self._security) if is_named else None
         return Unreachable(reason or why_unreachable(self.bootstrap_servers, error))
 
     def _one_silent(self) -> ClientError:

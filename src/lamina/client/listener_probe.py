@@ -31,6 +31,8 @@ from lamina.wire.api_keys import SASL_HANDSHAKE
 _LIMITS = Limits(connect_timeout_ms=1000, request_timeout_ms=1000, max_response_bytes=64 * 1024)
 _SECONDS = 2.0
 """For one way to speak to one address."""
+_REFUSAL_SECONDS = 0.2
+"""How long a broker with TLS 1.3 may take to refuse a certificate, once the handshake is over for the client (S17)."""
 _MOST_ADDRESSES = 3
 _CLIENT_ID = "lamina"
 _GSSAPI = "GSSAPI"
@@ -49,6 +51,17 @@ class Listener:
     @property
     def protocol(self) -> SecurityProtocol:
         return SecurityProtocol(("SASL_" if self.mechanisms else "") + ("SSL" if self.has_tls else "PLAINTEXT"))
+
+
+def why_unusable(security: Mapping[str, str]) -> str | None:
+    """Of properties that librdkafka does not take: what is wrong with the files that they name, in plain words."""
+    try:
+        used = parse_security(security)
+        if used.tls is not None:
+            tls_context(used.tls)
+    except SecurityPropertyError as error:
+        return str(error)
+    return None
 
 
 def why_not_as_spoken(bootstrap_servers: str, security: Mapping[str, str]) -> str | None:
@@ -74,7 +87,9 @@ async def _reason(address: Address, used: SecurityProperties, context: ssl.SSLCo
     as_spoken = _Noting(PlainConnector(_CLIENT_ID) if context is None else TlsConnector(_CLIENT_ID, context))
     has_tls = context is not None
     try:
-        return _advice(Listener(address, has_tls, await _mechanisms(as_spoken, address, mechanism)), used)
+        return _advice(
+            Listener(address, has_tls, await _mechanisms(as_spoken, address, mechanism, has_tls=has_tls)), used
+        )
     except ConnectionRefusedError:
         return None
     except (KafkaError, OSError) as error:
@@ -84,9 +99,8 @@ async def _reason(address: Address, used: SecurityProperties, context: ssl.SSLCo
     try:
         if not has_tls:
             return _advice(await _listener_with_tls(address, mechanism), used)
-        return _advice(
-            Listener(address, False, await _mechanisms(PlainConnector(_CLIENT_ID), address, mechanism)), used
-        )
+        plain = PlainConnector(_CLIENT_ID)
+        return _advice(Listener(address, False, await _mechanisms(plain, address, mechanism, has_tls=False)), used)
     except (KafkaError, OSError):
         return reason
 
@@ -98,7 +112,7 @@ async def _listener_with_tls(address: Address, mechanism: str) -> Listener:
     context.verify_mode = ssl.CERT_NONE
     connector = _Noting(TlsConnector(_CLIENT_ID, context))
     try:
-        return Listener(address, True, await _mechanisms(connector, address, mechanism))
+        return Listener(address, True, await _mechanisms(connector, address, mechanism, has_tls=True))
     except (KafkaError, OSError):
         # TLS 1.3 has finished its handshake when a broker finds that the client has no certificate (S17).
         if connector.has_connected:
@@ -119,11 +133,14 @@ class _Noting:
         return connection
 
 
-async def _mechanisms(connector: Connector, address: Address, mechanism: str) -> tuple[str, ...]:
+async def _mechanisms(connector: Connector, address: Address, mechanism: str, *, has_tls: bool) -> tuple[str, ...]:
     """By which clients log in; none where they need not. Raises `KafkaError` or OSError."""
     async with asyncio.timeout(_SECONDS):
         connection = await connector.connect(address, _LIMITS)
         try:
+            if has_tls:
+                # A refusal that crosses with a request would be lost with the connection.
+                await asyncio.sleep(_REFUSAL_SECONDS)
             await connection.negotiate()
             response = await connection.request(MessageCall(SASL_HANDSHAKE, range(1, 2), mechanism=mechanism))
         finally:

@@ -32,6 +32,7 @@ SECURITY_PROTOCOL: Final = "security.protocol"
 PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
 MECHANISMS: Final = (PLAIN, *SCRAM_MECHANISMS, OAUTHBEARER)
 
+_STORES: Final = ("ssl.truststore.", "ssl.keystore.")
 _VERIFIES: Final = "enable.ssl.certificate.verification"
 _CERTIFICATE_FILE, _KEY_FILE = "ssl.certificate.location", "ssl.key.location"
 _PREFIXES: Final = ("ssl.", "sasl.", "security.", "enable.ssl.", "enable.sasl.")
@@ -128,6 +129,16 @@ def security_among(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def security_of_connections(given: Mapping[str, str]) -> dict[str, str]:
+    """Of all properties of a command: those that its connections to brokers go by, as `refuse_unused` has it."""
+    has_tls = _protocol(given.get(SECURITY_PROTOCOL, SecurityProtocol.PLAINTEXT).strip()).has_tls
+    return {
+        name: text
+        for name, text in given.items()
+        if is_security(name) and (has_tls or _is_login(name) or name.startswith("security."))
+    }
+
+
 def refuse_dangerous(name: str, text: str) -> None:
     """Of a property that nobody knows: refuses it if the connection may be less safe without it."""
     dotted = name.lower().replace("_", ".")
@@ -190,6 +201,7 @@ def parse_tls(given: Mapping[str, str]) -> TlsProperties:
             f"{_VERIFIES}: {verifies} would trust anybody; name the CA that signs the brokers' certificates "
             "(ssl.truststore.location, or ssl.ca.location)"
         )
+    _refuse_unknown(name for name in given if name.startswith(_STORES))
     said = _in_javas_words(given)
 
     def value_of(setting: Setting[Any]) -> Any:
