@@ -175,7 +175,7 @@ class InProcessBroker:
 
         return self._loop.create_task(answered())
 
-    def finish(self, begun: "asyncio.Task[Any]", seconds: float = 30) -> Any:
+    def finish(self, begun: Awaitable[Any], seconds: float = 30) -> Any:
         return self._loop.run_until_complete(asyncio.wait_for(begun, seconds))
 
     def set_partition(self, topic: str, index: int, **state: Any) -> None:

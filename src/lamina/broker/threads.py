@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from lamina.broker.waits import WAITS
@@ -107,6 +107,20 @@ class Threads:
 
             future.add_done_callback(waited)
         return future
+
+    async def run_to_its_end(self, work: Callable[[], T]) -> T:
+        """As :meth:`run`. Whoever is cancelled meanwhile learns it when the thread has ended, not before.
+
+        So what ``work`` reads can be closed by whoever asked for it, as soon as he goes on.
+        """
+        running = self.run(work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait((running,))
+            raise
 
     def compute(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """As :meth:`run`, for work that keeps the interpreter busy: it gives way to the loop."""

@@ -1,5 +1,7 @@
 """A coordinator's own batches, as Kafka's coordinators write them."""
 
+import asyncio
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from lamina.broker.coordination.shard_log import RecordFormat, ShardLog
 from lamina.coordinators.decision import Producer
 from lamina.errors import InvalidProducerEpoch, InvalidTransactionState
+from lamina.log.lease import Lease
 from lamina.records.batch import NO_SEQUENCE, BatchHeader, walk
 from tests.broker.in_process import InProcessBroker
 
@@ -66,3 +69,34 @@ def test_a_producer_that_is_fenced_or_not_verified_writes_nothing(broker: InProc
     with pytest.raises(InvalidProducerEpoch):
         log.append(["b"], Producer(7, 2), now_ms, stale)
     assert log.partition.log.log_end_offset == 2
+
+
+def test_a_log_that_is_let_go_while_a_thread_reads_it_does_not_fail(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment that is not written any more closes its file when nobody reads it."""
+    log = shard_log(broker)
+    now_ms = broker.parts.clocks.now_ms()
+    log.append(["a"], None, now_ms)
+    log.partition.log.roll(now_ms)
+    begun, may_read, read = threading.Event(), threading.Event(), Lease.read
+
+    def read_late(lease: Lease) -> bytes:
+        begun.set()
+        may_read.wait(30)
+        return read(lease)
+
+    monkeypatch.setattr(Lease, "read", read_late)
+
+    async def let_go() -> None:
+        reading = asyncio.ensure_future(log.read_from(0))
+        await asyncio.get_running_loop().run_in_executor(None, begun.wait, 30)
+        reading.cancel()
+        for _ in range(10):  # More turns than it takes to hear of that.
+            await asyncio.sleep(0)
+        may_read.set()
+        await asyncio.wait((reading,))
+        assert reading.cancelled()
+
+    broker.finish(let_go())
+    assert log.partition.log.failure is None

@@ -174,7 +174,7 @@ class ShardLog(Generic[R]):
                 break
             began = history.next_offset
             try:
-                await self._threads.run(lambda lease=lease: history.feed(lease.read()))  # type: ignore[misc]
+                await self._threads.run_to_its_end(lambda lease=lease: history.feed(lease.read()))  # type: ignore[misc]
             except OSError as error:
                 raise StorageError(f"{self.name} cannot be read: {error}") from error
             finally:

@@ -1,5 +1,7 @@
+import asyncio
 import errno
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -61,3 +63,42 @@ def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
     assert response.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert partition.log.failure is not None
     assert "the log directory" in str(broker.parts.partitions.get("other", 0).log.failure)
+
+
+def test_a_client_that_hangs_up_while_a_thread_reads_for_it_takes_nothing_offline(
+    broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A segment that is not written any more closes its file when nobody reads it."""
+    broker.create("t")
+    broker.produce("t", 3)
+    partition = broker.parts.partitions.get("t", 0)
+    partition.log.roll(broker.parts.clocks.now_ms())
+    begun, may_load, ended, load = threading.Event(), threading.Event(), threading.Event(), File.load
+
+    def load_late(file: File, position: int, size_bytes: int) -> None:
+        begun.set()
+        may_load.wait(30)
+        try:
+            load(file, position, size_bytes)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(File, "is_cached", lambda *_: False)
+    monkeypatch.setattr(File, "load", load_late)
+    asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
+    topic = {"topic": "t", "topic_id": partition.topic_id, "partitions": [asked]}
+    answering = broker.begin(FETCH, 12, max_bytes=1000, session_epoch=-1, topics=[topic])
+
+    async def hang_up() -> None:
+        await asyncio.get_running_loop().run_in_executor(None, begun.wait, 30)
+        answering.cancel()
+        for _ in range(10):  # More turns than it takes to hear of that.
+            await asyncio.sleep(0)
+        may_load.set()
+        await asyncio.wait((answering,))
+        assert answering.cancelled()
+        await asyncio.get_running_loop().run_in_executor(None, ended.wait, 30)
+        broker.parts.threads.close()
+
+    broker.finish(hang_up())
+    assert partition.log.failure is None

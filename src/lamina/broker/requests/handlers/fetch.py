@@ -259,7 +259,7 @@ class Fetch:
         while True:
             try:
                 for lease in read.cold:
-                    await self._threads.run(lease.load)
+                    await self._threads.run_to_its_end(lease.load)
                 turns = self._turns(fetching)
                 if turns is not None:
                     return await self._answer_in_turns(request, message, fetching, read, turns)
