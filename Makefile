@@ -9,7 +9,7 @@ WORKERS ?= $(shell echo $$(( 2 * $$(getconf _NPROCESSORS_ONLN) )))
 BY_FILE := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 BY_TEST := -n $(WORKERS) --dist worksteal
 
-.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-acls bench-log bench-validate bench-broker bench-turns bench-partitions bench-kafka bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
+.PHONY: venv serve test test-repeat all-checks check format docs lock bench bench-acls bench-log bench-validate bench-broker bench-turns bench-partitions bench-kafka bench-tls bench-cluster bench-revisions bench-cleaner bench-spark bench-tables soak-cleaner soak-cluster faults faults-cluster simulate planted fuzz peers peers-cleaner peers-files peers-spark alerts mutants fixture schemas clean
 
 venv: $(VENV)/.ready
 
@@ -149,6 +149,11 @@ bench-partitions: venv
 bench-kafka: venv
 	$(BIN)/python -m bench.kafka $(ARGS)
 
+# The same over TLS, in ten minutes, with 10 GB of free disk and of free memory. Needs OpenSSL's headers (libssl-dev) too;
+# ARGS as for bench-kafka. Writes docs/bench-tls.json and draws docs/bench-tls.png.
+bench-tls: venv
+	$(BIN)/python -m bench.tls $(ARGS)
+
 # This checkout beside another revision: the rows of bench-kafka with BEFORE=REVISION in Kafka's place, in about 25 minutes,
 # on a machine that does nothing else. ARGS as for bench-kafka. Writes to build/. Needs a C compiler.
 bench-revisions: venv
@@ -173,7 +178,7 @@ bench-cleaner: venv
 bench-spark: venv
 	$(BIN)/python -m bench.spark $(ARGS)
 
-# Puts the tables of bench-kafka, bench-cluster, bench-cleaner and bench-spark in their places in README.md and docs/, from
+# Puts the tables of bench-kafka, bench-tls, bench-cluster, bench-cleaner and bench-spark in their places in README.md and docs/, from
 # docs/bench-*.json; a test fails when one is stale.
 bench-tables: venv
 	@$(BIN)/python -m bench.published

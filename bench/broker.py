@@ -16,8 +16,8 @@ from rich.table import Table
 from bench.amounts import FULL
 from bench.callbacks import BAR_MS, Phases, measure_callbacks, worst_ms
 from bench.group_memory import GroupMemory, measure_group_memory
-from bench.load import LoadError
 from bench.profiled import profile_of
+from bench.programs import LoadError
 from bench.trials import all_trials
 
 CALLBACKS_SHOWN = 3

@@ -23,8 +23,9 @@ from bench.librdkafka import (
     one_at_a_time_ms,
     produce_seconds,
 )
-from bench.load import Load, LoadError, run_load
+from bench.load import Load, run_load
 from bench.machine import touch_memory
+from bench.programs import LoadError
 from bench.replicas import await_until, leader_addresses
 from bench.results import Figure
 from bench.rounds import Trial, Values, again

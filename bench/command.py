@@ -17,8 +17,8 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from bench.load import LoadError
 from bench.machine import PROJECT, describe
+from bench.programs import LoadError
 from bench.report import Report, draw_report, show, write_report
 from bench.results import Pair, Result
 from bench.rounds import Contest, Trial

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
@@ -34,6 +35,8 @@ CONSUMER = {
     # A fetch at the end of the log is answered soon, so that no consumer waits for it when it ends.
     "fetch.wait.max.ms": 10,
 }
+_PLAIN: Mapping[str, str] = MappingProxyType({})
+"""What a client needs besides to speak to a plain listener."""
 
 
 def create_topic(
@@ -57,9 +60,9 @@ def create_topic(
     one_at_a_time_ms(bootstrap, topic, 1, warm_up=0, value_bytes=first_value_bytes)
 
 
-def new_admin(bootstrap: str) -> AdminClient:
+def new_admin(bootstrap: str, security: Mapping[str, str] = _PLAIN) -> AdminClient:
     # Else it says when it ends, and that its broker has ended.
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **security})
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
@@ -76,10 +79,17 @@ def end_offset(bootstrap: str, topic: str, partition: int = 0) -> int:
 
 
 def produce_seconds(
-    bootstrap: str, topic: str, value_bytes: int, count: int, linger_ms: int = LINGER_MS, acks: int | str = 1
+    bootstrap: str,
+    topic: str,
+    value_bytes: int,
+    count: int,
+    linger_ms: int = LINGER_MS,
+    acks: int | str = 1,
+    security: Mapping[str, str] = _PLAIN,
 ) -> float:
     """From the first call until the last message is acknowledged."""
-    producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER, "linger.ms": linger_ms, "acks": acks})
+    config = {**PRODUCER, "linger.ms": linger_ms, "acks": acks, **security}
+    producer = Producer({"bootstrap.servers": bootstrap, **config})
     producer.list_topics(topic, CALL_SECONDS)
     messages = [{"value": bytes(value_bytes)}] * BATCH_MESSAGES
     started = time.perf_counter()
@@ -147,13 +157,13 @@ def idempotent_seconds(bootstrap: str, topic: str, value_bytes: int, flushes: in
     return time.perf_counter() - started
 
 
-def consume_seconds(bootstrap: str, topic: str, count: int, passes: int) -> float:
+def consume_seconds(bootstrap: str, topic: str, count: int, passes: int, security: Mapping[str, str] = _PLAIN) -> float:
     """Read that many messages so many times, each time by a consumer of its own: from its first message to its last."""
-    return sum(_consume_once(bootstrap, topic, count) for _ in range(passes))
+    return sum(_consume_once(bootstrap, topic, count, security) for _ in range(passes))
 
 
-def _consume_once(bootstrap: str, topic: str, count: int) -> float:
-    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER})
+def _consume_once(bootstrap: str, topic: str, count: int, security: Mapping[str, str]) -> float:
+    consumer = Consumer({"bootstrap.servers": bootstrap, **CONSUMER, **security})
     try:
         consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
         seen = _consume(consumer, topic, 1)

@@ -5,21 +5,16 @@
  * are HOST:PORT, with commas between them: the first connection goes to the first of them, the next one to the next, and
  * so on in a circle. Prints one line of JSON: requests per second and the latency of a request. What happens in the
  * first fifth of the time is not counted. With COUNT it ends when so many were answered, if that is before SECONDS have
- * passed, and everything is counted. */
+ * passed, and everything is counted.
+ *
+ * Compiled with -DWITH_TLS it speaks TLS: its first argument is then the file of the authority that it trusts. */
 
 #define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
+#include "load.h"
+#include <fcntl.h>
 #include <netinet/tcp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #define ANSWER_BYTES 8192
@@ -32,56 +27,12 @@ struct connection {
     uint64_t sent_ns;
     size_t received;
     unsigned char answer[ANSWER_BYTES];
+#ifdef WITH_TLS
+    SSL *tls;
+#endif
 };
-
-struct latencies {
-    uint32_t *each_ns;
-    size_t count, room;
-};
-
-static void fail(const char *sentence, ...) {
-    va_list arguments;
-    va_start(arguments, sentence);
-    vfprintf(stderr, sentence, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-    exit(1);
-}
-
-static uint64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* Prepared requests, each with its length in front; where the next one begins. */
-static unsigned char *read_file(const char *name, size_t *bytes) {
-    FILE *file = fopen(name, "rb");
-    if (file == NULL || fseek(file, 0, SEEK_END) != 0)
-        fail("%s cannot be read: %s", name, strerror(errno));
-    *bytes = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *content = malloc(*bytes);
-    if (content == NULL || fread(content, 1, *bytes, file) != *bytes)
-        fail("%s cannot be read", name);
-    fclose(file);
-    return content;
-}
 
 /* The connections */
-
-/* HOST:PORT, the first of a list. */
-static struct sockaddr_in parse_address(const char *text) {
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    char host[INET_ADDRSTRLEN] = "";
-    size_t length = strcspn(text, ":,");
-    if (length < sizeof host)
-        memcpy(host, text, length);
-    if (text[length] != ':' || inet_pton(AF_INET, host, &address.sin_addr) != 1)
-        fail("%s does not begin with an IPv4 address and a port", text);
-    address.sin_port = htons((uint16_t)atoi(text + length + 1));
-    return address;
-}
 
 /* The addresses in a circle: the one behind this one. */
 static const char *next_address(const char *text, const char *first) {
@@ -98,33 +49,62 @@ static int connect_to(const char *text) {
     return fd;
 }
 
+#ifdef WITH_TLS
+
+/* From then on nothing waits: a request is smaller than any socket's buffer. */
+static void secure(struct connection *connection, SSL_CTX *context) {
+    connection->tls = SSL_new(context);
+    if (connection->tls == NULL || SSL_set_fd(connection->tls, connection->fd) != 1)
+        fail("no memory for a connection");
+    if (SSL_connect(connection->tls) != 1)
+        fail("no handshake: %s", X509_verify_cert_error_string(SSL_get_verify_result(connection->tls)));
+    fcntl(connection->fd, F_SETFL, O_NONBLOCK);
+}
+
+static ssize_t put(struct connection *connection) {
+    return SSL_write(connection->tls, connection->request, (int)connection->request_bytes);
+}
+
+static ssize_t get(struct connection *connection, unsigned char *into, size_t room) {
+    int count = SSL_read(connection->tls, into, (int)room);
+    if (count > 0)
+        return count;
+    errno = SSL_get_error(connection->tls, count) == SSL_ERROR_WANT_READ ? EAGAIN : ECONNRESET;
+    return -1;
+}
+
+#else
+
+static ssize_t put(struct connection *connection) {
+    return send(connection->fd, connection->request, connection->request_bytes, MSG_NOSIGNAL);
+}
+
+static ssize_t get(struct connection *connection, unsigned char *into, size_t room) {
+    return recv(connection->fd, into, room, MSG_DONTWAIT);
+}
+
+#endif
+
 static void send_request(struct connection *connection) {
     connection->received = 0;
     connection->sent_ns = now_ns(CLOCK_MONOTONIC);
-    ssize_t bytes = (ssize_t)connection->request_bytes;
-    if (send(connection->fd, connection->request, connection->request_bytes, MSG_NOSIGNAL) != bytes)
+    if (put(connection) != (ssize_t)connection->request_bytes)
         fail("a request could not be sent: %s", strerror(errno));
-}
-
-static uint32_t read_u32(const unsigned char *bytes) {
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
 /* Whether the whole answer is there. An answer that tells an error ends the program. */
 static int receive_answer(struct connection *connection, size_t error_at) {
-    size_t room = ANSWER_BYTES - connection->received;
-    ssize_t count = recv(connection->fd, connection->answer + connection->received, room, MSG_DONTWAIT);
-    if (count < 0 && errno == EAGAIN)
-        return 0;
-    if (count <= 0)
-        fail("the broker closed a connection");
-    connection->received += (size_t)count;
-    if (connection->received < 4)
-        return 0;
-    if (4 + (size_t)read_u32(connection->answer) > ANSWER_BYTES)
-        fail("an answer is longer than %d bytes", ANSWER_BYTES);
-    if (connection->received < 4 + (size_t)read_u32(connection->answer))
-        return 0;
+    /* Until nothing more has come: the system does not tell of what TLS has decrypted already. */
+    do {
+        ssize_t count = get(connection, connection->answer + connection->received, ANSWER_BYTES - connection->received);
+        if (count < 0 && errno == EAGAIN)
+            return 0;
+        if (count <= 0)
+            fail("the broker closed a connection");
+        connection->received += (size_t)count;
+        if (connection->received >= 4 && 4 + (size_t)read_u32(connection->answer) > ANSWER_BYTES)
+            fail("an answer is longer than %d bytes", ANSWER_BYTES);
+    } while (connection->received < 4 || connection->received < 4 + (size_t)read_u32(connection->answer));
     int error = connection->answer[error_at] << 8 | connection->answer[error_at + 1];
     if (error != 0)
         fail("the broker answered with error %d", (int16_t)error);
@@ -133,26 +113,12 @@ static int receive_answer(struct connection *connection, size_t error_at) {
 
 /* The measurement */
 
-static void note(struct latencies *latencies, uint64_t ns) {
-    if (latencies->count == latencies->room) {
-        latencies->room = latencies->room ? 2 * latencies->room : 1 << 16;
-        latencies->each_ns = realloc(latencies->each_ns, latencies->room * sizeof *latencies->each_ns);
-        if (latencies->each_ns == NULL)
-            fail("no memory for %zu latencies", latencies->room);
-    }
-    latencies->each_ns[latencies->count++] = ns > UINT32_MAX ? UINT32_MAX : (uint32_t)ns;
-}
-
-static int ascending(const void *left, const void *right) {
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    return (a > b) - (a < b);
-}
-
-static double percentile_ms(const struct latencies *latencies, double fraction) {
-    return latencies->each_ns[(size_t)(fraction * (double)(latencies->count - 1))] / 1e6;
-}
-
 int main(int count, char **arguments) {
+#ifdef WITH_TLS
+    SSL_CTX *context = new_context(count > 1 ? arguments[1] : "");
+    arguments++;
+    count--;
+#endif
     if (count != 6 && count != 7)
         fail("usage: load ADDRESSES FILE CONNECTIONS SECONDS ERROR_AT [COUNT]");
     const char *address = arguments[1];
@@ -174,6 +140,9 @@ int main(int count, char **arguments) {
         all[number].request_bytes = 4 + read_u32(prepared + place);
         place += all[number].request_bytes;
         all[number].fd = connect_to(address);
+#ifdef WITH_TLS
+        secure(&all[number], context);
+#endif
         address = next_address(address, arguments[1]);
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &all[number]};
         epoll_ctl(poll, EPOLL_CTL_ADD, all[number].fd, &event);
@@ -202,9 +171,15 @@ int main(int count, char **arguments) {
     }
     if (latencies.count == 0)
         fail("no request was answered in the time that counts");
-    qsort(latencies.each_ns, latencies.count, sizeof *latencies.each_ns, ascending);
+    sort(&latencies);
     double counted_seconds = (double)(last_ns - counted_from_ns) / 1e9;
-    printf("{\"answered\": %llu, \"requests_per_second\": %.1f, \"p50_ms\": %.4f, \"p99_ms\": %.4f}\n",
-           (unsigned long long)answered, (double)latencies.count / counted_seconds, percentile_ms(&latencies, 0.50), percentile_ms(&latencies, 0.99));
+    printf("{\"answered\": %llu, \"requests_per_second\": %.1f, \"p50_ms\": %.4f, \"p99_ms\": %.4f",
+           (unsigned long long)answered, (double)latencies.count / counted_seconds, percentile_ms(&latencies, 0.50),
+           percentile_ms(&latencies, 0.99));
+#ifdef WITH_TLS
+    printf(", ");
+    print_agreed(all[0].tls);
+#endif
+    printf("}\n");
     return 0;
 }

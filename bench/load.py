@@ -1,22 +1,17 @@
-"""Prepared requests sent by `load.c`, which is never the limit: compiles it once and runs it."""
+"""Prepared requests sent by `load.c`, which is never the limit."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.programs import LoadError, program
+
 Address = tuple[str, int]
-SOURCE = Path(__file__).parent / "load.c"
-
-
-class LoadError(Exception):
-    """The load generator cannot be built or did not get its answers; one sentence says why."""
 
 
 class Load(NamedTuple):
@@ -25,33 +20,26 @@ class Load(NamedTuple):
     requests_per_second: float
     p50_ms: float
     p99_ms: float
-
-
-@cache
-def _program() -> str:
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None:
-        raise LoadError("The load generator is a C program: there is no `cc` or `gcc` on the PATH.")
-    program = Path(tempfile.gettempdir()) / f"lamina-load-{SOURCE.stat().st_mtime_ns}"
-    if not program.exists():
-        with tempfile.TemporaryDirectory(prefix="lamina-load-") as directory:
-            compiled = Path(directory) / "load"
-            subprocess.run([compiler, "-O2", "-Wall", "-Wextra", "-o", str(compiled), str(SOURCE)], check=True)
-            # Another process may look for it at this moment: it is there as a whole, or not at all.
-            compiled.replace(program)
-    return str(program)
+    agreed: str = ""
+    """Of TLS: version, cipher suite and group of the key exchange."""
 
 
 def run_load(
-    addresses: Sequence[Address], frames: Sequence[bytes], error_at: int, seconds: float, count: int | None = None
+    addresses: Sequence[Address],
+    frames: Sequence[bytes],
+    error_at: int,
+    seconds: float,
+    count: int | None = None,
+    authority: Path | None = None,
 ) -> Load:
     """Each frame over a connection of its own, to the addresses in turn, again and again; ``count`` answers may be
-    enough."""
+    enough. Over TLS with the certificate of an authority."""
     shown = ",".join(f"{host}:{port}" for host, port in addresses)
     with tempfile.NamedTemporaryFile(prefix="lamina-load-") as file:
         file.write(b"".join(frames))
         file.flush()
-        command = [_program(), shown, file.name, str(len(frames)), str(seconds), str(error_at)]
+        command = [program("load", with_tls=authority is not None), *([] if authority is None else [str(authority)])]
+        command += [shown, file.name, str(len(frames)), str(seconds), str(error_at)]
         command += [] if count is None else [str(count)]
         finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 30)
     if finished.returncode != 0:

@@ -14,6 +14,7 @@ from bench.report import as_markdown, read_report
 REPORTS = PROJECT / "docs"
 PAGES = {
     "bench-kafka": PROJECT / "README.md",
+    "bench-tls": PROJECT / "docs" / "security.md",
     "bench-cleaner": PROJECT / "README.md",
     "bench-cluster": PROJECT / "docs" / "cluster.md",
     "bench-spark": PROJECT / "docs" / "spark.md",

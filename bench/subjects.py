@@ -47,7 +47,9 @@ SETTINGS = {
 END_SECONDS = 30
 START_SECONDS = 60
 
-_API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+API_VERSIONS_V0_ERROR_AT = 8
+"""Behind length and correlation id."""
 
 
 class Subject(Protocol):
@@ -102,7 +104,7 @@ def wait_for_answer(subject: Subject) -> None:
     while True:
         try:
             with socket.create_connection(address(subject), timeout=START_SECONDS) as connection:
-                connection.sendall(_API_VERSIONS_V0)
+                connection.sendall(API_VERSIONS_V0)
                 if connection.recv(4):
                     return
         except ConnectionError:

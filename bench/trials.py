@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from bench.amounts import Amounts
 from bench.client_trials import (
@@ -22,7 +23,8 @@ from bench.client_trials import (
 )
 from bench.group_trials import group_trials, loading_trial
 from bench.librdkafka import consume_seconds, create_topic, delete_topic, end_offset, produce_seconds
-from bench.load import Load, LoadError, run_load
+from bench.load import Address, Load, run_load
+from bench.programs import LoadError
 from bench.results import Figure
 from bench.rounds import Trial, Values, again
 from bench.small_requests import (
@@ -172,12 +174,21 @@ def _small_request_trials(api: str, shown: str, new_request: NewRequest, amounts
     ]
 
 
-def load(subject: Subject, topic: str, new_request: NewRequest, connections: int, seconds: float) -> Load:
+def load(
+    subject: Subject,
+    topic: str,
+    new_request: NewRequest,
+    connections: int,
+    seconds: float,
+    tls_address: Address | None = None,
+    authority: Path | None = None,
+) -> Load:
     """Requests to a topic; every produced record that was acknowledged has to be in the log."""
     request = new_request(topic)
     error_at = checked_error_at(address(subject), request)
     first = end_offset(subject.bootstrap, topic)
-    done = run_load([address(subject)], [request.frame] * connections, error_at, seconds)
+    addresses = [tls_address or address(subject)]
+    done = run_load(addresses, [request.frame] * connections, error_at, seconds, authority=authority)
     if new_request is produce_request:
         appended = end_offset(subject.bootstrap, topic) - first
         if not done.answered <= appended <= done.answered + connections:

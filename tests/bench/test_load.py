@@ -8,7 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from bench.load import LoadError, run_load
+from bench.load import run_load
+from bench.programs import LoadError
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("cc") or shutil.which("gcc")), reason="there is no C compiler")
 
