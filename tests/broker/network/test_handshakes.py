@@ -17,6 +17,7 @@ from lamina.broker.network import handshakes
 from lamina.broker.network.client_hello import EARLY_PAUSE_SECONDS
 from lamina.broker.network.handshakes import HANDSHAKE_SECONDS, PROTECTED_SECONDS, Handshakes
 from lamina.broker.network.listener_tls import ListenerTls
+from lamina.broker.network.secure_socket import SecureSocket
 from lamina.settings.ssl_stores import KeyStoreSource
 from lamina.tls.server_identity import load_server_identity
 from tests.tls.certificates import Authority
@@ -104,7 +105,7 @@ class Scene:
         source = KeyStoreSource("PEM", key=OWN.key(), certificate_chain=OWN.chain)
         given = replace(SETTINGS, key_store=source)
         self.tls = ListenerTls("SECURE", load_server_identity(given, int(time.time() * 1000)))
-        self.outcomes: list[tuple[ssl.SSLSocket | None, str]] = []
+        self.outcomes: list[tuple[SecureSocket | None, str]] = []
         self._sockets: list[socket.socket] = []
 
     def connect(self, peer: str = "stranger:1") -> socket.socket:
@@ -185,7 +186,7 @@ def test_one_that_says_nothing_or_stops_ends_after_ten_seconds(scene: Scene, sai
 
 
 def test_one_that_says_nothing_costs_no_tls(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrap(_: socket.socket) -> ssl.SSLSocket:
+    def wrap(_: socket.socket) -> SecureSocket:
         raise AssertionError
 
     monkeypatch.setattr(scene.tls, "wrap", wrap)
@@ -216,25 +217,61 @@ def test_one_that_goes_before_it_says_anything_is_no_failure(scene: Scene) -> No
     assert not scene.handshakes.failed
 
 
-def test_one_that_goes_as_its_handshake_begins_is_forgotten_once(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python closes a socket then that it has taken from its owner."""
-
-    def lose(accepted: socket.socket) -> ssl.SSLSocket:
-        socket.close(accepted.detach())
-        raise OSError("not connected")
-
-    monkeypatch.setattr(scene.tls, "wrap", lose)
-    scene.client()
+def test_one_that_goes_as_its_handshake_begins_is_forgotten_once(
+    scene: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    scene.client().close()
     scene.loop.pass_time(HANDSHAKE_SECONDS + 1)
     assert scene.outcomes == [(None, "")]
     assert len(scene.handshakes) == 0
+    assert "it ended the connection during the handshake" in caplog.text
+
+
+def test_a_client_that_cannot_be_spoken_with_is_told_so(scene: Scene) -> None:
+    """By an alert, which has left before the end."""
+    context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ECDHE-RSA-AES256-GCM-SHA384")
+    client = context.wrap_socket(scene.connect(), server_hostname="localhost", do_handshake_on_connect=False)
+    told = None
+    while told is None:
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            scene.loop.run()
+        except ssl.SSLError as error:
+            told = error.reason
+    assert told == "SSLV3_ALERT_HANDSHAKE_FAILURE"
+    assert scene.outcomes == [(None, "")]
+    client.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_handshake_goes_on_where_the_client_takes_little_at_a_time(scene: Scene, version: ssl.TLSVersion) -> None:
+    ours = scene.connect()
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    context = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    context.maximum_version = version
+    to_us, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = context.wrap_bio(to_us, to_server, server_hostname="localhost")
+    while not scene.outcomes:
+        with suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        if to_server.pending:
+            ours.send(to_server.read())
+        scene.loop.run()
+        with suppress(BlockingIOError):
+            to_us.write(ours.recv(100))
+    ((secured, _),) = scene.outcomes
+    assert secured is not None
+    assert secured.tls.version() == version.name.replace("_", ".")
 
 
 def test_few_are_done_in_a_turn_of_the_loop(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """S21: each takes most of a millisecond, which the loop has for others in between."""
     wrap = scene.tls.wrap
 
-    def slowly(accepted: socket.socket) -> ssl.SSLSocket:
+    def slowly(accepted: socket.socket) -> SecureSocket:
         scene.loop.now += 0.001
         return wrap(accepted)
 

@@ -6,13 +6,14 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from lamina.broker.network.secure_socket import SecureSocket, new_scratch
 from lamina.broker.network.tls_channel import TlsChannel
 from lamina.log.files import Disk
 from lamina.log.lease import Lease
@@ -38,10 +39,11 @@ class Pair:
         found: list[ssl.SSLSocket] = []
         shaking = threading.Thread(target=lambda: found.append(client.wrap_socket(theirs, server_hostname="localhost")))
         shaking.start()
-        secured = server.wrap_socket(ours, server_side=True)
+        secured = SecureSocket(ours, server, new_scratch())
+        secured.do_handshake()
         shaking.join()
-        secured.setblocking(False)
-        self.secured, self.client = secured, found[0]
+        ours.setblocking(False)
+        self.context, self.secured, self.client = server, ours, found[0]
         self.channel = TlsChannel(secured)
 
     def received(self, count: int) -> bytes:
@@ -133,8 +135,29 @@ def test_an_empty_piece_is_no_end(pair: Pair) -> None:
     assert not pair.channel.outgoing
 
 
-def test_small_responses_leave_as_one_record(pair: Pair) -> None:
-    """Each call of OpenSSL makes a record of its own, and each record costs."""
+class Taking:
+    """A socket that takes everything, or so much at a time, or nothing."""
+
+    def __init__(self, pair: Pair, at_a_time: int = 1 << 30) -> None:
+        self.at_a_time = at_a_time
+        self.taken: list[bytes] = []
+        self.calls = 0
+        self._own = pair.channel._socket
+        pair.channel._socket = cast(socket.socket, self)
+
+    def send(self, data: bytes | memoryview) -> int:
+        return self.sendmsg([data])
+
+    def sendmsg(self, pieces: Iterable[bytes | memoryview]) -> int:
+        self.calls += 1
+        if not self.at_a_time:
+            raise BlockingIOError
+        self.taken.append(b"".join(map(bytes, pieces))[: self.at_a_time])
+        return len(self.taken[-1])
+
+
+def count_writes(pair: Pair) -> list[int]:
+    """How much each call of OpenSSL encrypts."""
     written: list[int] = []
     write = pair.channel._write
 
@@ -143,49 +166,81 @@ def test_small_responses_leave_as_one_record(pair: Pair) -> None:
         return write(data)
 
     pair.channel._write = count
+    return written
+
+
+def test_small_responses_leave_as_one_record(pair: Pair) -> None:
+    """Each call of OpenSSL makes a record of its own, and each record costs."""
+    written, taking = count_writes(pair), Taking(pair)
     pair.channel.outgoing += [b"x" * 50] * 100
     pair.channel.send()
     assert written == [5000]
+    assert taking.calls == 1
+
+
+def test_many_records_leave_by_one_call(pair: Pair) -> None:
+    taking = Taking(pair)
+    pair.channel.outgoing.append(b"x" * 131_072)
+    pair.channel.send()
+    assert taking.calls == 1
+    assert not pair.channel.outgoing
 
 
 def test_a_client_that_takes_everything_at_once_does_not_have_the_loop_for_long(tmp_path: Path, pair: Pair) -> None:
-    taken: list[int] = []
-
-    def take(data: memoryview) -> int:
-        taken.append(len(data))
-        return len(data)
-
-    pair.channel._write = take
+    written = count_writes(pair)
+    Taking(pair)
     pair.channel.outgoing.append(lend(tmp_path / "log", LARGE, LARGE, []))
     turns = 0
     while pair.channel.outgoing:
         turns += 1
-        before = sum(taken)
+        before = sum(written)
         try:
             pair.channel.send()
         except BlockingIOError:
-            assert sum(taken) - before <= 1024 * 1024
+            assert sum(written) - before <= 1024 * 1024
     assert turns == 5
-    assert max(taken) == 128 * 1024
-    assert sum(taken) == LARGE
+    assert max(written) == 16 * 1024
+    assert sum(written) == LARGE
 
 
-def test_what_could_not_be_sent_is_offered_again_unchanged(pair: Pair) -> None:
-    """OpenSSL refuses anything else."""
-    offered: list[bytes] = []
-
-    def refuse(data: memoryview) -> int:
-        offered.append(bytes(data))
-        raise ssl.SSLWantWriteError
-
-    pair.channel._write = refuse
+def test_what_could_not_be_sent_leaves_first_and_once(pair: Pair) -> None:
+    """It is encrypted already, each record with a number."""
+    written, taking = count_writes(pair), Taking(pair, 0)
     pair.channel.outgoing += [b"one", b"two"]
     for more in (b"three", b"four"):
         with pytest.raises(BlockingIOError):
             pair.channel.send()
+        assert pair.channel.outgoing
         pair.channel.outgoing.append(more)
-    assert offered == [b"onetwo"] * 2
-    assert [bytes(cast(bytes, piece)) for piece in pair.channel.outgoing] == [b"onetwo", b"three", b"four"]
+    assert written == [6]
+    pair.channel._socket = taking._own
+    assert pair.received(15) == b"onetwothreefour"
+    assert written == [6, 9]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 1000, 16_384, 40_000])
+def test_a_socket_that_takes_little_gets_everything_in_order(pair: Pair, at_a_time: int) -> None:
+    sent = os.urandom(100_000 if at_a_time > 1 else 100)
+    taking = Taking(pair, at_a_time)
+    pair.channel.outgoing += [memoryview(sent)[:70], memoryview(sent)[70:]]
+    pair.channel.send()
+    reading = threading.Thread(target=lambda: taking._own.sendall(b"".join(taking.taken)))
+    taking._own.setblocking(True)
+    reading.start()
+    got = bytearray()
+    while len(got) < len(sent):
+        got += pair.client.recv(1 << 20)
+    reading.join()
+    assert bytes(got) == sent
+
+
+def test_an_end_is_told_only_where_nothing_is_left_in_the_middle_of(pair: Pair) -> None:
+    Taking(pair, 0)
+    pair.channel.outgoing.append(b"x" * 100)
+    with pytest.raises(BlockingIOError):
+        pair.channel.send()
+    pair.channel.close()
+    assert socket.socket.recv(pair.client, 100) == b""
 
 
 @pytest.mark.parametrize("promised_bytes", [SMALL, LARGE])
@@ -223,9 +278,119 @@ def test_many_records_are_received_together_but_not_without_end(pair: Pair) -> N
     assert pair.receive(len(sent), buffer_bytes=3_000_000) == sent
     sending.join()
     buffer = memoryview(bytearray(3_000_000))
-    given = iter([16_384] * 1000)
-    pair.channel._read = lambda _: next(given)
+    pair.channel._incoming.write(b"more than can ever be read")
+    pair.channel._read = cast(Any, lambda *_: 16_384)
     assert pair.channel.receive_into(buffer) == 256 * 1024
+
+
+def count_reads(pair: Pair) -> tuple[list[int], list[int]]:
+    """How much each call of the system is asked for, and what each of OpenSSL got: 0 where nothing was whole."""
+    asked, got = list[int](), list[int]()
+    fill, read = pair.channel._fill, pair.channel._read
+
+    def count_fill(most_bytes: int) -> int:
+        asked.append(most_bytes)
+        return fill(most_bytes)
+
+    def count_read(most_bytes: int, into: memoryview) -> int:
+        got.append(0)
+        got[-1] = read(most_bytes, into)
+        return got[-1]
+
+    pair.channel._fill, pair.channel._read = count_fill, count_read
+    return asked, got
+
+
+def test_many_small_records_come_by_one_call(pair: Pair) -> None:
+    """librdkafka makes two of each large message; a call that finds nothing costs as much as one that does."""
+    for _ in range(10):
+        pair.client.sendall(b"x" * 1000)
+    asked, got = count_reads(pair)
+    assert pair.receive(10_000) == b"x" * 10_000
+    assert len(asked) == 1
+    pair.client.sendall(b"y" * 2000)
+    assert pair.receive(2000) == b"y" * 2000
+    assert len(asked) == 2
+    assert got == [1000] * 10 + [2000]
+
+
+def test_a_whole_record_is_asked_for_however_little_room_there_is_and_no_more(pair: Pair) -> None:
+    """What is not decrypted yet takes memory that nobody has admitted."""
+    sent = os.urandom(60_000)
+    pair.client.sendall(sent)
+    asked, _ = count_reads(pair)
+    got = bytearray()
+    while len(got) < len(sent):
+        got += pair.receive(10, buffer_bytes=10)
+        assert pair.channel._incoming.pending < 20_000
+    assert bytes(got) == sent
+    assert set(asked) == {16_896}
+
+
+def test_a_part_of_a_record_is_nothing_yet(pair: Pair) -> None:
+    to_us = ssl.MemoryBIO()
+    client = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    outgoing = ssl.MemoryBIO()
+    speaking = client.wrap_bio(to_us, outgoing, server_hostname="localhost")
+    ours, theirs = socket.socketpair()
+    secured = SecureSocket(ours, pair.context, new_scratch())
+    ours.setblocking(False)
+    shake(speaking, outgoing, to_us, theirs, secured)
+    channel = TlsChannel(secured)
+    speaking.write(b"x" * 5000)
+    whole = outgoing.read()
+    buffer = memoryview(bytearray(10_000))
+    for part in (whole[:3], whole[3:100], whole[100:-1]):
+        theirs.sendall(part)
+        with pytest.raises(BlockingIOError):
+            channel.receive_into(buffer)
+        assert not channel.has_unread
+    theirs.sendall(whole[-1:])
+    assert channel.receive_into(buffer) == 5000
+    channel.close()
+    theirs.close()
+
+
+def test_what_came_with_the_end_of_the_handshake_is_there(pair: Pair) -> None:
+    """No loop tells of it: the socket is empty."""
+    to_us, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context(cadata=AUTHORITY.certificates)
+    speaking = client.wrap_bio(to_us, outgoing, server_hostname="localhost")
+    ours, theirs = socket.socketpair()
+    secured = SecureSocket(ours, pair.context, new_scratch())
+    ours.setblocking(False)
+    shake(speaking, outgoing, to_us, theirs, secured, said=b"at once")
+    channel = TlsChannel(secured)
+    assert not select.select([ours], [], [], 0)[0]
+    assert channel.has_unread
+    assert channel.has_more()
+    buffer = memoryview(bytearray(100))
+    assert channel.receive_into(buffer) == 7
+    assert not channel.has_unread
+    channel.close()
+    theirs.close()
+
+
+def shake(
+    client: ssl.SSLObject,
+    outgoing: ssl.MemoryBIO,
+    incoming: ssl.MemoryBIO,
+    to_server: socket.socket,
+    secured: SecureSocket,
+    said: bytes = b"",
+) -> None:
+    """A handshake, with something that comes together with its end."""
+    with suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    to_server.sendall(outgoing.read())
+    with suppress(ssl.SSLWantReadError):
+        secured.do_handshake()
+    incoming.write(to_server.recv(1 << 16))
+    client.do_handshake()
+    if said:
+        client.write(said)
+    to_server.sendall(outgoing.read())
+    secured.do_handshake()
 
 
 def test_nothing_is_there_yet(pair: Pair) -> None:
@@ -248,6 +413,18 @@ def test_the_end_behind_bytes_is_seen_whether_tls_tells_it_or_not(pair: Pair, is
     assert pair.channel.has_unread or select.select([pair.secured], [], [], 10)[0]
     assert pair.channel.receive_into(memoryview(bytearray(10))) == 0
     assert not pair.channel.has_more()
+
+
+def test_a_client_that_asks_for_new_keys_without_end_is_not_listened_to(pair: Pair) -> None:
+    """Each time OpenSSL answers, by 27 bytes that wait for the next response."""
+    pair.client.sendall(b"asked")
+    pair.channel._encrypted.write(b"k" * 27 * 150)
+    assert pair.receive(5) == b"asked"
+    pair.channel._encrypted.write(b"k" * 27 * 2)
+    pair.client.sendall(b"asked")
+    pair.wait_readable()
+    with pytest.raises(ConnectionAbortedError):
+        pair.channel.receive_into(memoryview(bytearray(100)))
 
 
 def test_a_damaged_record_is_an_error(pair: Pair) -> None:

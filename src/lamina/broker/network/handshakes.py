@@ -19,6 +19,7 @@ from itertools import islice
 from lamina.broker.network.client_hello import EARLY_PAUSE_SECONDS, ClientHello, Hello
 from lamina.broker.network.listener_tls import ListenerTls
 from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.network.secure_socket import SecureSocket
 from lamina.broker.network.turns_by_address import TurnsByAddress
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ _OLDEST_LOOKED_AT = 64
 """So many are compared when one has to give way."""
 _TURN_SECONDS = 0.002
 
-Done = Callable[[ssl.SSLSocket | None, str], None]
+Done = Callable[[SecureSocket | None, str], None]
 """Told of the socket and the principal; of ``None`` where there is no connection, its socket closed."""
 
 
@@ -55,8 +56,7 @@ class _Handshake:
     def __init__(self, accepted: socket.socket, tls: ListenerTls, peer: str, done: Done, now: float) -> None:
         self.accepted = accepted
         self.fd = accepted.fileno()
-        """The same with TLS; a socket whose client has gone meanwhile may have lost it."""
-        self.secured: ssl.SSLSocket | None = None
+        self.secured: SecureSocket | None = None
         self.tls = tls
         self.peer = peer
         self.address = peer.rpartition(":")[0]
@@ -66,10 +66,6 @@ class _Handshake:
         self.accepted_at = now
         self.began_at = 0.0
         self.is_over = False
-
-    @property
-    def socket(self) -> socket.socket:
-        return self.accepted if self.secured is None else self.secured
 
 
 class Handshakes:
@@ -214,8 +210,8 @@ class Handshakes:
 
     # Ends
 
-    def _finish(self, one: _Handshake, secured: ssl.SSLSocket) -> None:
-        principal = one.tls.principal_of(secured)
+    def _finish(self, one: _Handshake, secured: SecureSocket) -> None:
+        principal = one.tls.principal_of(secured.tls)
         if principal is None:
             self._fail(one, "no rule of ssl.principal.mapping.rules matches the name in its certificate")
             return
@@ -232,7 +228,7 @@ class Handshakes:
         self._loop.remove_reader(one.fd)
         self._loop.remove_writer(one.fd)
         self._forget(one)
-        one.socket.close()
+        one.accepted.close()
         one.done(None, "")
 
     def _forget(self, one: _Handshake) -> None:

@@ -8,6 +8,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from lamina.broker.network.secure_socket import SecureSocket, new_scratch
 from lamina.broker.requests.request import ANONYMOUS
 from lamina.security.distinguished_names import MalformedName
 from lamina.security.principal_rules import map_name, parse_rules
@@ -23,16 +24,17 @@ class ListenerTls:
         self._names_principals = names_principals
         self.identity = identity
         self._rules = parse_rules(identity.settings.principal_mapping_rules)
+        self._scratch = new_scratch()
 
-    def wrap(self, accepted: socket.socket) -> ssl.SSLSocket:
-        """The socket with TLS, its handshake to be done; the given one is spent."""
-        return self.identity.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+    def wrap(self, accepted: socket.socket) -> SecureSocket:
+        """The socket with TLS, its handshake to be done."""
+        return SecureSocket(accepted, self.identity.context, self._scratch)
 
     def take(self, identity: "ServerIdentity") -> None:
         """Handshakes that begin from now on have it."""
         self.identity = identity
 
-    def principal_of(self, connected: ssl.SSLSocket | ssl.SSLObject) -> str | None:
+    def principal_of(self, connected: ssl.SSLObject) -> str | None:
         """Whose certificate was shown, by the rules; ``None`` where they let nobody of that name in."""
         shown = connected.getpeercert(binary_form=True) if self._names_principals else None
         if shown is None:

@@ -8,7 +8,6 @@ import errno
 import logging
 import resource
 import socket
-import ssl
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQ
 from lamina.broker.network.handshakes import Handshakes
 from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.network.secure_socket import SecureSocket
 from lamina.broker.network.tls_channel import TlsChannel
 from lamina.broker.network.tls_connection import TlsConnection
 from lamina.broker.network.tls_listeners import TlsListeners
@@ -270,7 +270,7 @@ class Listening:
         else:
             self.handshakes.begin(accepted, tls, peer, partial(self._handshaken, bound, peer))
 
-    def _handshaken(self, bound: Bound, peer: str, secured: ssl.SSLSocket | None, principal: str) -> None:
+    def _handshaken(self, bound: Bound, peer: str, secured: SecureSocket | None, principal: str) -> None:
         if secured is None:
             self.quota.remove(bound.listener.name, peer.rpartition(":")[0])
             self._wake()

@@ -1,7 +1,8 @@
 """A channel that speaks TLS: as the plain one, on a socket without waiting whose handshake is over.
 
 Owns what is encrypted but not sent. Ranges of files are read in bounded pieces, for ``sendfile`` cannot encrypt
-(S22), and no response has the loop for long, however fast its client takes it. Must not know when a socket is ready.
+(S22), and no response has the loop for long, however fast its client takes it. Not more is taken from the socket than
+the caller has room for, and a record: what is not decrypted yet stays small. Must not know when a socket is ready.
 """
 
 import errno
@@ -11,8 +12,10 @@ import ssl
 from collections import deque
 from collections.abc import Callable, Sized
 from contextlib import suppress
+from typing import cast
 
 from lamina.broker.network.channel import drop
+from lamina.broker.network.secure_socket import FILL_BYTES, SecureSocket
 from lamina.errors import StorageError
 from lamina.log.lease import Lease, ShortFile
 
@@ -22,21 +25,48 @@ _PIECE_BYTES = 128 * 1024
 """So much is read of a log, or gathered of small responses, before it is encrypted."""
 _SENT_AT_A_TIME_BYTES = 1024 * 1024
 _RECEIVED_AT_A_TIME_BYTES = 256 * 1024
+_RECORD_BYTES = 16 * 1024
+"""In a record at most. So much is encrypted at a time: OpenSSL's memory keeps the size that it once needed."""
+_LEAST_FILL_BYTES = _RECORD_BYTES + 512
+"""A whole record, however little room there is: else it would come in parts as small as that."""
+_UNTOLD_BYTES = 4 * 1024
+"""What OpenSSL itself answers leaves with the next response. A client may ask it for new keys again and again, and for
+nothing else: it has so much of our memory."""
 _AGAIN = (errno.EAGAIN, "the socket is not ready")
+_SEALED = b""
+"""Stands in ``outgoing`` for what is encrypted and has not left."""
 
 
 class TlsChannel:
-    __slots__ = ("_chunk", "_fd", "_is_over", "_read", "_socket", "_write", "outgoing")
+    __slots__ = (
+        "_encrypted",
+        "_fd",
+        "_fill",
+        "_incoming",
+        "_is_cut",
+        "_is_over",
+        "_read",
+        "_sealed",
+        "_secured",
+        "_socket",
+        "_write",
+        "outgoing",
+    )
 
-    def __init__(self, connected: ssl.SSLSocket) -> None:
-        self._socket = connected
-        self._fd = connected.fileno()
-        self._read: Callable[[memoryview], int] = connected.recv_into
-        self._write: Callable[[memoryview], int] = connected.send
+    def __init__(self, secured: SecureSocket) -> None:
+        self._secured = secured
+        self._socket = secured.socket
+        self._fd = secured.socket.fileno()
+        self._fill = secured.fill
+        self._incoming, self._encrypted = secured.incoming, secured.outgoing
+        self._read = cast(Callable[[int, memoryview], int], secured.tls.read)
+        self._write: Callable[[memoryview], int] = secured.tls.write
+        self._is_cut = False
+        """Whether a record may have had no room as a whole: OpenSSL has the rest, decrypted."""
         self._is_over = False
         """Whether the stream has ended or failed behind what was received."""
-        self._chunk: memoryview | None = None
-        """What is being sent, the first in ``outgoing``: OpenSSL wants the same bytes again if they could not go."""
+        self._sealed: deque[bytes | memoryview] = deque()
+        """What is encrypted and has not left, in order."""
         self.outgoing: deque[Sized] = deque()
         """What is left to be sent, in order."""
 
@@ -48,34 +78,58 @@ class TlsChannel:
 
     def receive_into(self, buffer: memoryview) -> int:
         """0 at the end of the stream; raises BlockingIOError when nothing has come, else OSError."""
-        received, limit = 0, min(len(buffer), _RECEIVED_AT_A_TIME_BYTES)
+        incoming, read = self._incoming, self._read
+        received, limit, is_drained = 0, min(len(buffer), _RECEIVED_AT_A_TIME_BYTES), False
+        is_cut, self._is_cut = self._is_cut, False
         try:
             while received < limit:
-                count = self._read(buffer[received:])
+                if not incoming.pending and not is_cut:
+                    if is_drained:
+                        break
+                    if self._is_over:
+                        return received
+                    if self._encrypted.pending > _UNTOLD_BYTES:
+                        raise ConnectionAbortedError(
+                            errno.ECONNABORTED, "the client asks TLS for much, and for no response"
+                        )
+                    wanted = min(max(limit - received, _LEAST_FILL_BYTES), FILL_BYTES)
+                    came = self._fill(wanted)
+                    if not came:
+                        self._is_over = True
+                        return received
+                    is_drained = came < wanted
+                is_cut = False
+                try:
+                    count = read(limit - received, buffer[received:])
+                except ssl.SSLWantReadError:
+                    # The rest of a record has not come.
+                    continue
                 if not count:
                     self._is_over = True
-                    break
+                    return received
                 received += count
-        except ssl.SSLWantReadError:
+            self._is_cut = received == limit
+        except (BlockingIOError, InterruptedError):
             if not received:
-                raise BlockingIOError(*_AGAIN) from None
+                raise
         except OSError:
             self._is_over = True
             if not received:
                 raise
+        if not received:
+            raise BlockingIOError(*_AGAIN)
         return received
 
     @property
     def has_unread(self) -> bool:
-        """Whether something was decrypted, or an end was seen, of which the loop will not tell."""
-        return self._is_over or self._socket.pending() > 0
+        """Whether something was taken from the socket, or an end was seen, of which the loop will not tell."""
+        return self._is_over or self._incoming.pending > 0 or (self._is_cut and self._secured.tls.pending() > 0)
 
     def has_more(self) -> bool:
         """Whether bytes have come; False at the end of the stream. Raises BlockingIOError or OSError."""
         if self.has_unread:
             return not self._is_over
-        # The socket's own, below TLS.
-        return bool(socket.socket.recv(self._socket, 1, socket.MSG_PEEK))
+        return bool(self._socket.recv(1, socket.MSG_PEEK))
 
     # Out
 
@@ -83,40 +137,53 @@ class TlsChannel:
         """Send nothing more, whatever is added. What has come can still be received, and then the stream ends."""
         self._drop()
         with suppress(OSError):
-            # Not the TLS socket's own, which would take what comes next for plain bytes.
-            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _drop(self) -> None:
         drop(self.outgoing)
         self.outgoing.clear()
-        self._chunk = None
+        self._sealed.clear()
 
     def send(self) -> None:
         """Send what there is; raises BlockingIOError when the rest has to wait, else OSError: the client is lost.
 
         So it has where a range cannot be read: its size is announced, and what came next would be taken for records.
         """
-        left = _SENT_AT_A_TIME_BYTES
+        left, sealed, outgoing = _SENT_AT_A_TIME_BYTES, self._sealed, self.outgoing
         try:
-            while self.outgoing:
-                if left <= 0:
-                    raise BlockingIOError(*_AGAIN)
-                chunk = self._chunk or self._next_chunk()
-                sent = self._write(chunk) if chunk else 0
-                left -= sent
-                if sent < len(chunk):
-                    self._chunk = self.outgoing[0] = chunk[sent:]
-                else:
-                    self._chunk = None
-                    self.outgoing.popleft()
-        except ssl.SSLWantWriteError:
-            raise BlockingIOError(*_AGAIN) from None
+            while outgoing:
+                if not sealed:
+                    if left <= 0:
+                        raise BlockingIOError(*_AGAIN)
+                    left -= self._seal()
+                while sealed:
+                    self._send_sealed()
+                outgoing.popleft()
         except (ShortFile, StorageError) as error:
             logger.error("a response is cut short: %s", error)
             raise OSError(errno.EIO, "a range of a log cannot be read") from error
 
+    def _seal(self) -> int:
+        """Encrypt the next bytes; how many they were."""
+        chunk, at = self._next_chunk(), 0
+        while at < len(chunk):
+            at += self._write(chunk[at : at + _RECORD_BYTES])
+            self._sealed.append(self._encrypted.read())
+        self.outgoing.appendleft(_SEALED)
+        return at
+
+    def _send_sealed(self) -> None:
+        sealed = self._sealed
+        sent = self._socket.send(sealed[0]) if len(sealed) == 1 else self._socket.sendmsg(sealed)
+        while sent:
+            first = sealed.popleft()
+            if sent < len(first):
+                sealed.appendleft(memoryview(first)[sent:])
+                return
+            sent -= len(first)
+
     def _next_chunk(self) -> memoryview:
-        """Take the next bytes together: each call of OpenSSL makes records of its own."""
+        """Take the next bytes together: each record costs."""
         outgoing = self.outgoing
         chunk = memoryview(self._take(_PIECE_BYTES))
         if outgoing and len(chunk) < _PIECE_BYTES:
@@ -124,8 +191,6 @@ class TlsChannel:
             while outgoing and len(gathered) < _PIECE_BYTES:
                 gathered += self._take(_PIECE_BYTES - len(gathered))
             chunk = memoryview(gathered)
-        outgoing.appendleft(chunk)
-        self._chunk = chunk
         return chunk
 
     def _take(self, most_bytes: int) -> bytes | bytearray | memoryview:
@@ -151,7 +216,9 @@ class TlsChannel:
 
     def close(self) -> None:
         """Tell the client of the end, as far as that can be done at once."""
+        is_in_order = not self._sealed
         self._drop()
-        with suppress(OSError, ValueError):
-            self._socket.unwrap()
-        self._socket.close()
+        if is_in_order:
+            self._secured.end()
+        else:
+            self._secured.close()
