@@ -1,8 +1,8 @@
-"""What Kafka's verifiable consumer says becomes reads that are judged, and a group that lost a commit is noticed."""
+"""What Kafka's verifiable tools say is judged: what was read, a group that lost a commit, what was not acknowledged."""
 
 from typing import Any
 
-from tests.cluster.faults.tool_events import moves_of, sent_back
+from tests.cluster.faults.tool_events import moves_of, sent_back, unacknowledged
 from tests.history.anomalies import Kind
 from tests.history.checker import check
 from tests.history.events import History, Send, SendOutcome
@@ -49,3 +49,43 @@ def test_a_group_that_is_sent_back_behind_its_commit_is_noticed() -> None:
 
 def test_a_commit_that_failed_promises_nothing() -> None:
     assert sent_back((ASSIGNED, record(0), committed(1, is_successful=False), ASSIGNED, record(0))) == []
+
+
+def acked(*numbers: int) -> list[dict[str, Any]]:
+    return [{"name": "producer_send_success", **PARTITION, "value": f"7.{number}"} for number in numbers]
+
+
+def failed(number: int, exception: str, message: str) -> dict[str, Any]:
+    return {"name": "producer_send_error", "value": f"7.{number}", "exception": exception, "message": message}
+
+
+def stopped(sent: int) -> dict[str, Any]:
+    return {"name": "tool_data", "sent": sent}
+
+
+CLOSED = "Cannot perform operation after producer has been closed"
+
+
+def test_a_producer_whose_records_are_all_acknowledged_has_no_others() -> None:
+    assert unacknowledged([*acked(1, 0, 2), stopped(3)]) == []
+
+
+def test_the_record_that_the_tool_sends_while_it_closes_its_producer_was_never_sent() -> None:
+    refused = failed(2, "class java.lang.IllegalStateException", CLOSED)
+    assert unacknowledged([*acked(0, 1), refused, stopped(3)]) == []
+    assert unacknowledged([*acked(0, 1), stopped(3)]) == []
+
+
+def test_any_other_record_without_an_acknowledgement_is_named() -> None:
+    assert unacknowledged([*acked(0, 2), stopped(3)]) == ["record 1 has no answer"]
+    timed_out = failed(2, "class TimeoutException", "Expiring 1 record(s)")
+    assert unacknowledged([*acked(0, 1), timed_out, stopped(3)]) == [
+        "record 2 failed: class TimeoutException: Expiring 1 record(s)"
+    ]
+
+
+def test_a_closed_producer_explains_one_record_only() -> None:
+    refused = [failed(number, "class java.lang.IllegalStateException", CLOSED) for number in (2, 3)]
+    assert unacknowledged([*acked(0, 1), *refused, stopped(4)]) == [
+        f"record 3 failed: class java.lang.IllegalStateException: {CLOSED}"
+    ]
