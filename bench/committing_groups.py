@@ -1,7 +1,8 @@
 """Many consumer groups that stay alive and commit through whatever happens to the brokers, and what they were told.
 
-Each group has one member (KIP-848), which takes whatever partitions it is given and commits a number that grows. Its
-heartbeats go over connections of their own, and wait behind no commit. An error that a client retries is counted; any
+Each group has one member (KIP-848), which takes whatever partitions it is given and commits a number that grows. Like
+any consumer it has connections of its own: a broker answers one request of a connection after the other, so on a shared
+one a commit would wait for those of all other groups. An error that a client retries is counted; any
 other one is a failure, as is a group that forgets a member within its session. One that no heartbeat of came through
 for longer joins again. In the end every group must find the last number that it was told to be committed, or one that
 it tried to commit after that. Must not know what happens to the brokers.
@@ -35,7 +36,7 @@ SESSION_SECONDS = 45.0
 _HEARTBEAT, _OFFSET_COMMIT, _OFFSET_FETCH = 68, 8, 9
 _TIMEOUT = timedelta(seconds=45)
 _UNCHANGED = timedelta(milliseconds=-1)
-_LIMITS = Limits(request_timeout_ms=10_000, api_timeout_ms=20_000, max_in_flight=50)
+_LIMITS = Limits(request_timeout_ms=10_000, api_timeout_ms=20_000)
 _JOIN_EPOCH = 0
 
 
@@ -54,14 +55,11 @@ class Told:
 
 
 class _Member:
-    def __init__(
-        self, cluster: ClusterClient, for_heartbeats: ClusterClient, group: str, topic: str, told: Told
-    ) -> None:
+    def __init__(self, cluster: ClusterClient, group: str, topic: str, told: Told) -> None:
         self.acked = -1
         """The last number that was told to be committed."""
         self.tried = -1
         self._cluster = cluster
-        self._for_heartbeats = for_heartbeats
         self._group = group
         self._topic = topic
         self._told = told
@@ -75,6 +73,8 @@ class _Member:
         self._has_failed = False
 
     async def run(self, stopping: asyncio.Event) -> None:
+        # Hundreds that begin at once would find the coordinator busy with connections.
+        await asyncio.sleep(PAUSE_SECONDS * random.random())
         await asyncio.gather(self._again(self._beat_if_due, stopping), self._again(self._commit, stopping))
 
     async def _again(self, step: Callable[[], Awaitable[None]], stopping: asyncio.Event) -> None:
@@ -110,8 +110,7 @@ class _Member:
 
     async def _heartbeat(self) -> None:
         is_joining, sent_at = self._epoch == _JOIN_EPOCH, time.monotonic()
-        told = await self._for_heartbeats.request(
-            self._coordinator,
+        told = await self._ask(
             MessageCall(
                 _HEARTBEAT,
                 range(1),
@@ -232,10 +231,9 @@ class CommittingGroups:
     async def _live(self) -> None:
         connector, bootstrap = PlainConnector("committing-groups"), parse_bootstrap(self._bootstrap)
         async with AsyncExitStack() as open_:
-            cluster, for_heartbeats = [
-                await open_.enter_async_context(ClusterClient(bootstrap, connector, random.random, _LIMITS))
-                for _ in range(2)
-            ]
-            members = [_Member(cluster, for_heartbeats, group, topic, self.told) for group, topic in self._wanted]
+            members = []
+            for group, topic in self._wanted:
+                cluster = ClusterClient(bootstrap, connector, random.random, _LIMITS)
+                members.append(_Member(await open_.enter_async_context(cluster), group, topic, self.told))
             await asyncio.gather(*(member.run(self._stopping) for member in members))
             await asyncio.gather(*(member.check() for member in members))
