@@ -39,12 +39,14 @@ class VerifiableProducer:
         now_ms: Now = monotonic_ms,
         per_second: int = PER_SECOND,
         value_bytes: int = 0,
-        most_unanswered: int | None = None,
+        patience_seconds: float | None = None,
         **configs: Any,
     ) -> None:
-        """``most_unanswered``: how many records may be under way, where the brokers may be slower than ``per_second``.
+        """``patience_seconds``: while a record has waited so long for its answer no other one is sent.
 
-        librdkafka serves partitions in no fair order: of those that are behind some would wait until they time out.
+        ``was_held_back`` says whether that was so: then brokers are slower than ``per_second``, and waits say little of
+        them. librdkafka sends one partition's records in a request, and does not ask which have waited longest: of many
+        partitions that are behind one would be passed over for minutes.
         """
         self.errors: list[str] = []
         self.name = name
@@ -56,7 +58,10 @@ class VerifiableProducer:
         self._per_second = per_second
         self._value_bytes = value_bytes
         """At least: blanks follow the number. Who reads leaves them out."""
-        self._most_unanswered = most_unanswered
+        self._patience_seconds = patience_seconds
+        self.was_held_back = False
+        self._oldest = 0
+        """Everything that was sent before this one is answered."""
         self._acked = 0
         self._producer = Producer(
             {
@@ -115,8 +120,12 @@ class VerifiableProducer:
         return [send for send in list(self.sends) if send.outcome is SendOutcome.ACKED]
 
     def longest_wait_seconds(self, first: int = 300) -> float:
-        """From sending to the acknowledgement; the ``first`` ones waited for connections and a producer id too."""
-        return max(one.ended_ms - one.began_ms for one in self.acked[first:]) / 1000
+        """The ``first`` ones waited for connections and a producer id too."""
+        return max(self.waits_seconds(first))
+
+    def waits_seconds(self, first: int = 300) -> list[float]:
+        """From sending to the acknowledgement, in the order of sending; without the ``first`` ones."""
+        return [(one.ended_ms - one.began_ms) / 1000 for one in self.acked[first:]]
 
     def resumed_ms(self, partition: int, since_ms: float) -> float | None:
         """When a record of a partition was acknowledged that was sent after a moment."""
@@ -132,14 +141,19 @@ class VerifiableProducer:
             due = int((self._now_ms() - began_ms) * self._per_second / 1000)
             # What a busy machine made late is not caught up with all at once.
             for _ in range(min(due - len(self.sends), self._per_second // 10)):
-                if self._most_unanswered is not None and self._unanswered >= self._most_unanswered:
+                if self._is_behind():
+                    self.was_held_back = True
                     break
                 self._send()
             self._producer.poll(0)
 
-    @property
-    def _unanswered(self) -> int:
-        return len(self.sends) - self._acked - len(self.errors)
+    def _is_behind(self) -> bool:
+        if self._patience_seconds is None:
+            return False
+        while self._oldest < len(self.sends) and self.sends[self._oldest].ended_ms:
+            self._oldest += 1
+        waited_ms = self._now_ms() - self.sends[self._oldest].began_ms if self._oldest < len(self.sends) else 0.0
+        return waited_ms > 1000 * self._patience_seconds
 
     def _send(self) -> None:
         number = len(self.sends)
