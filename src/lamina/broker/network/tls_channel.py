@@ -160,7 +160,9 @@ class TlsChannel:
                     self._send_sealed()
                 outgoing.popleft()
         except (ShortFile, StorageError) as error:
-            logger.error("a response is cut short: %s", error)
+            # A log is truncated under its readers where another leader has written something else.
+            level = logging.WARNING if isinstance(error, ShortFile) else logging.ERROR
+            logger.log(level, "a response is cut short: %s", error)
             raise OSError(errno.EIO, "a range of a log cannot be read") from error
 
     def _seal(self) -> int:
