@@ -21,6 +21,7 @@ from lamina.wire.fetch_request import (
     FetchTopic,
     ForgottenTopic,
 )
+from lamina.wire.fetch_request_frame import FIRST_BY_HAND, encode_fetch_request
 from lamina.wire.fetch_response import AbortedTransaction, PartitionFetched
 from lamina.wire.fetched import FetchResponse, parse_fetch_response
 from lamina.wire.primitives import Buffer
@@ -59,6 +60,8 @@ class FetchCall:
         self.wait_ms = request.max_wait_ms
 
     def encode(self, version: int, correlation_id: int, client_id: str) -> Buffer:
+        if version >= FIRST_BY_HAND:
+            return encode_fetch_request(self._request, version, correlation_id, client_id)
         return encode_request(build_request(FETCH, version, _facts(self._request)), correlation_id, client_id)
 
     def decode(self, version: int, frame: memoryview) -> FetchResponse:
@@ -125,9 +128,9 @@ def fetched(partition: PartitionFetched) -> Fetched:
 
 
 def _facts(request: FetchRequest) -> dict[str, Any]:
+    """What versions below ``FIRST_BY_HAND`` say."""
     return {
         "replica_id": request.replica_id,
-        "replica_state": {"replica_id": request.replica_id, "replica_epoch": request.replica_epoch},
         "max_wait": request.max_wait_ms,
         "min_bytes": request.min_bytes,
         "max_bytes": request.max_bytes,

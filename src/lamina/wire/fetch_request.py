@@ -43,7 +43,7 @@ READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
 """Isolation levels; ListOffsets has the same ones."""
 
-_REPLICA_STATE_TAG = 1
+REPLICA_STATE_TAG = 1
 
 _new = tuple.__new__
 """A named tuple in half the time that its own `__new__` takes."""
@@ -134,8 +134,8 @@ def _parse_flexible(api_version: int, data: bytes) -> tuple[FetchRequest, int]:
         at += 1
     else:
         tags, at = read_tags(data, at, budget)
-        if api_version >= _FIRST_WITH_REPLICA_STATE and _REPLICA_STATE_TAG in tags:
-            replica_id, replica_epoch = _unpack_replica_state(tags[_REPLICA_STATE_TAG])
+        if api_version >= _FIRST_WITH_REPLICA_STATE and REPLICA_STATE_TAG in tags:
+            replica_id, replica_epoch = _unpack_replica_state(tags[REPLICA_STATE_TAG])
     request = FetchRequest(
         replica_id,
         replica_epoch,
