@@ -80,6 +80,97 @@ def test_whoever_gives_up_keeps_the_place_of_its_response_in_the_order() -> None
     run(scenario)
 
 
+def found_frame(number: int) -> bytes:
+    return response_frame(FIND_COORDINATOR, 4, number, coordinators=[{"key": str(number)}])
+
+
+def test_a_follow_up_is_asked_in_the_turn_in_which_the_response_comes() -> None:
+    """Its caller sees the last response, and the place in flight is kept until then."""
+
+    async def scenario(_: SkippingLoop) -> None:
+        transport = Transport()
+        connection = Connection(Address("nowhere", 1), "test", Limits(max_in_flight=1))
+        connection.connection_made(transport)
+        seen: list[str] = []
+
+        def follow_up(response: Any) -> MessageCall | None:
+            seen.append(response.coordinators[0].key)
+            return find("again") if len(seen) < 3 else None
+
+        asking = asyncio.create_task(connection.send(find("first"), 4, follow_up))
+        waiting = asyncio.create_task(connection.send(find("other"), 4))
+        await turns()
+        for number in range(3):
+            receive(connection, found_frame(number))
+            assert transport.written == min(number + 2, 3)
+        assert (await asking).coordinators[0].key == "2"
+        assert seen == ["0", "1", "2"]
+        await turns()
+        assert transport.written == 4
+        receive(connection, found_frame(3))
+        assert (await waiting).coordinators[0].key == "3"
+
+    run(scenario)
+
+
+def test_what_a_follow_up_raises_is_its_callers_and_the_connection_goes_on() -> None:
+    async def scenario(_: SkippingLoop) -> None:
+        connection = Connection(Address("nowhere", 1), "test", Limits(max_in_flight=1))
+        connection.connection_made(Transport())
+
+        def follow_up(_: Any) -> None:
+            raise NetworkError("no such luck")
+
+        asking = asyncio.create_task(connection.send(find("0"), 4, follow_up))
+        await turns()
+        receive(connection, found_frame(0))
+        with pytest.raises(NetworkError, match="no such luck"):
+            await asking
+        asking = asyncio.create_task(connection.send(find("1"), 4))
+        await turns()
+        receive(connection, found_frame(1))
+        assert (await asking).coordinators[0].key == "1"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("ends", ["closed", "given up", "logged out"])
+def test_nothing_follows_on_a_connection_that_ended_nor_for_nobody_nor_without_a_login(ends: str) -> None:
+    class LoggedOut:
+        is_current = True
+
+        async def renew(self) -> None:
+            raise AssertionError
+
+    async def scenario(_: SkippingLoop) -> None:
+        transport, session, seen = Transport(), LoggedOut(), []
+        connection = Connection(Address("nowhere", 1), "test", LIMITS)
+        connection.connection_made(transport)
+        connection.begin_session(session)
+
+        def follow_up(response: Any) -> MessageCall:
+            seen.append(response)
+            connection.close()
+            return find("again")
+
+        asking = asyncio.create_task(connection.send(find("0"), 4, follow_up))
+        await turns()
+        if ends == "given up":
+            asking.cancel()
+            await turns()
+        session.is_current = ends != "logged out"
+        receive(connection, found_frame(0))
+        assert transport.written == 1
+        assert len(seen) == (ends == "closed")
+        if ends == "logged out":
+            assert (await asking).coordinators[0].key == "0"
+        else:
+            with pytest.raises(NetworkError if ends == "closed" else asyncio.CancelledError):
+                await asking
+
+    run(scenario)
+
+
 def test_closing_fails_what_is_pending_and_what_waits_with_one_clear_error() -> None:
     async def scenario(_: SkippingLoop) -> list[Any]:
         async with ScriptedBroker({FIND_COORDINATOR: lambda _: None}) as broker:

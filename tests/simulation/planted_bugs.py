@@ -26,6 +26,7 @@ from lamina.broker.partitions.cluster import Cluster
 from lamina.broker.partitions.leader import InSyncProposal, Leader
 from lamina.broker.partitions.partition import Partition
 from lamina.broker.replication import alignment
+from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.fetcher import Fetcher
 from lamina.broker.requests.handlers import fetch, list_offsets
 from lamina.broker.requests.handlers.fetch import Fetch
@@ -67,17 +68,22 @@ def keeps_empty_epochs() -> AbstractContextManager[Any]:
     return mock.patch.object(PartitionLog, "forget_empty_epochs", forget)
 
 
-def takes_watermark_of_divergence() -> AbstractContextManager[Any]:
+@contextmanager
+def takes_watermark_of_divergence() -> Iterator[None]:
     """The log is cut a moment later, as where the cleaner works on it: otherwise only who reads there could see it."""
-    right = Fetcher._take
+    right_take, right_diverged = Fetcher._take, Alignment.diverged
 
-    async def take(self: Fetcher, one: Any, fetched: Any, turns: Any) -> None:
+    def take(self: Fetcher, one: Any, fetched: Any) -> Iterator[None]:
         if fetched.diverging_epoch is not None:
             one.partition.take_watermarks(fetched.high_watermark, fetched.log_start_offset)
-            await asyncio.sleep(_MOMENT_S)
-        await right(self, one, fetched, turns)
+        return right_take(self, one, fetched)
 
-    return mock.patch.object(Fetcher, "_take", take)
+    async def diverged(self: Alignment, partition: Any, follower: Any, leader_end: EpochStart) -> bool:
+        await asyncio.sleep(_MOMENT_S)
+        return await right_diverged(self, partition, follower, leader_end)
+
+    with mock.patch.object(Fetcher, "_take", take), mock.patch.object(Alignment, "diverged", diverged):
+        yield
 
 
 def counts_diverging_fetches() -> AbstractContextManager[Any]:

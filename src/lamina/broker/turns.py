@@ -21,9 +21,14 @@ class Turns:
         self._clocks = clocks
         self._ends_ns = clocks.monotonic_ns() + _TURN_NS
 
+    @property
+    def is_over(self) -> bool:
+        """Whether others have to have their turn before more is done."""
+        return self._clocks.monotonic_ns() >= self._ends_ns
+
     async def step(self) -> None:
         """A small part of the work is done."""
-        if self._clocks.monotonic_ns() >= self._ends_ns:
+        if self.is_over:
             await asyncio.sleep(0)
             self._ends_ns = self._clocks.monotonic_ns() + _TURN_NS
 

@@ -9,7 +9,8 @@ was made, nor any cluster.
 import asyncio
 import ssl
 from collections import deque
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from lamina.errors import ErrorCode, KafkaError, MalformedResponse, NetworkError, RequestTimedOut, UnsupportedVersion
 from lamina.peer.addresses import Address
@@ -20,6 +21,16 @@ from lamina.peer.tls_failures import why_tls_failed
 from lamina.peer.versions import ApiVersionsCall, OfferedVersions, next_attempt
 
 T = TypeVar("T")
+
+FollowUp = Callable[[T], Call[T] | None]
+"""Shown a response in the turn of the loop in which it came. What it returns is asked at once, in the same version, and
+whoever waits for a response waits on; after ``None`` this response is the one."""
+
+
+class _Waiting(NamedTuple):
+    response: "asyncio.Future[Any]"
+    version: int
+    follow_up: FollowUp[Any] | None
 
 
 class Session(Protocol):
@@ -42,7 +53,7 @@ class Connection(asyncio.BufferedProtocol):
         self._exchange = Exchange(client_id, limits.max_response_bytes)
         self._offered: OfferedVersions | None = None
         self._transport: asyncio.Transport | None = None
-        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         """For the responses to what is in flight, in the same order."""
         self._free = asyncio.Semaphore(limits.max_in_flight)
         self._timer: asyncio.TimerHandle | None = None
@@ -73,10 +84,13 @@ class Connection(asyncio.BufferedProtocol):
         assert self._offered is not None, "negotiate comes first"
         return self._offered.feature_level(name)
 
-    async def request(self, call: Call[T]) -> T:
-        """The response, in the newest version that both sides know. Errors inside it are the caller's to read."""
+    async def request(self, call: Call[T], follow_up: FollowUp[T] | None = None) -> T:
+        """The response, in the newest version that both sides know. Errors inside it are the caller's to read.
+
+        With ``follow_up`` it is the last response of several calls, one after the other. What that raises is raised.
+        """
         assert self._offered is not None, "negotiate comes first"
-        return await self.send(call, self._offered.version_for(call))
+        return await self.send(call, self._offered.version_for(call), follow_up)
 
     def begin_session(self, session: Session) -> None:
         """From now on requests are sent only while it is current."""
@@ -89,36 +103,39 @@ class Connection(asyncio.BufferedProtocol):
         await self._free.acquire()
         return await self._send(call, version)
 
-    async def send(self, call: Call[T], version: int) -> T:
+    async def send(self, call: Call[T], version: int, follow_up: FollowUp[T] | None = None) -> T:
         """The response in a version that the caller knows to be offered."""
         await self._free.acquire()
         while self._session is not None and not self._session.is_current:
             self._free.release()
             await self._session.renew()
             await self._free.acquire()
-        return await self._send(call, version)
+        return await self._send(call, version, follow_up)
 
-    async def _send(self, call: Call[T], version: int) -> T:
+    async def _send(self, call: Call[T], version: int, follow_up: FollowUp[T] | None = None) -> T:
         """The response; one of the places for requests in flight is the caller's to have taken."""
         if self._failure is not None:
             self._free.release()
             raise _same(self._failure)
-        assert self._transport is not None
-        due = self._loop.time() + (self._limits.request_timeout_ms + call.wait_ms) / 1000
+        response: asyncio.Future[T] = self._loop.create_future()
         try:
-            frame = self._exchange.send(call, version, due)
+            self._write(call, _Waiting(response, version, follow_up))
         except BaseException:
             self._free.release()
             raise
-        response: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(response)
+        return await response
+
+    def _write(self, call: Call[Any], waiting: _Waiting) -> None:
+        assert self._transport is not None
+        due = self._loop.time() + (self._limits.request_timeout_ms + call.wait_ms) / 1000
+        frame = self._exchange.send(call, waiting.version, due)
+        self._waiting.append(waiting)
         self._transport.write(frame)
         if self._timer is None:
             self._timer = self._loop.call_at(due, self._check_late)
         elif due < self._timer.when():
             self._timer.cancel()
             self._timer = self._loop.call_at(due, self._check_late)
-        return await response
 
     # Ending
 
@@ -143,7 +160,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
         while self._waiting:
-            response = self._waiting.popleft()
+            response, _, _ = self._waiting.popleft()
             if not response.done():
                 response.set_exception(_same(error))
             self._free.release()
@@ -165,11 +182,30 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(MalformedResponse(f"{self.address}: {error}"))
             return
         for response in responses:
-            waiter = self._waiting.popleft()
+            waiting = self._waiting.popleft()
             # A caller that was cancelled meanwhile does not wait any more; its place in the order is kept until here.
-            if not waiter.done():
-                waiter.set_result(response)
+            if not waiting.response.done():
+                if waiting.follow_up is None:
+                    waiting.response.set_result(response)
+                elif self._is_followed_up(waiting, waiting.follow_up, response):
+                    continue
             self._free.release()
+
+    def _is_followed_up(self, waiting: _Waiting, follow_up: FollowUp[Any], response: Any) -> bool:
+        """Whether another call was sent, for which the place in flight is kept."""
+        is_current = self._session is None or self._session.is_current
+        try:
+            call = follow_up(response) if is_current else None
+            if call is None:
+                waiting.response.set_result(response)
+                return False
+            if self._failure is not None:
+                raise _same(self._failure)
+            self._write(call, waiting)
+        except Exception as error:
+            waiting.response.set_exception(error)
+            return False
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ssl.SSLError):

@@ -360,6 +360,7 @@ class MemoryTransport(asyncio.Transport):
         self._is_ended = False
         self._request: Request | None = None
         """The one that is served."""
+        self._source_context = contextvars.copy_context()
         self._context = contextvars.copy_context()
         self._context.run(_NODE.set, target)
         self._serving = members.loop.create_task(self._serve(), context=self._context)
@@ -380,7 +381,9 @@ class MemoryTransport(asyncio.Transport):
             self._request = None
             if self._is_ended:
                 return
-            self._received(joined(pieces))
+            # In the context of whoever asked, who may ask again at once; others have their turn all the same.
+            self._source_context.run(self._received, joined(pieces))
+            await asyncio.sleep(0)
 
     def _received(self, data: bytes) -> None:
         while data:

@@ -85,9 +85,9 @@ class FollowingBroker:
 
     async def __aenter__(self) -> Self:
         self.loop = asyncio.get_running_loop()
-        clock = DrivenClock()
-        clock.wall_ms = NOW_MS
-        self.clocks = clock.clocks
+        self.clock = DrivenClock()
+        self.clock.wall_ms = NOW_MS
+        self.clocks = self.clock.clocks
         self.counters, self.cleaning = Counters(), CleaningLog()
         self.threads = Threads(self.loop, self.clocks)
         self.directory = LogDirectory.open(str(self.path / "follower"), node_id=NODE)

@@ -117,6 +117,8 @@ class MemoryLeader:
         self.gate.set()
         self.is_held = False
         """Whether one does."""
+        self.asked_at_once: list[bool] = []
+        """Of each answer: whether the next request came in the turn in which it was received."""
         self._grown = asyncio.Event()
 
     def grown(self) -> None:
@@ -244,6 +246,8 @@ class MemoryTransport(asyncio.Transport):
                 buffer[:size] = answer[at : at + size]
                 self._connection.buffer_updated(size)
                 at += size
+            self._leader.asked_at_once.append(not self._frames.empty())
+            await asyncio.sleep(0)  # Other connections are served as well.
 
 
 class MemoryConnector:

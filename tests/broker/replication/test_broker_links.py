@@ -10,6 +10,7 @@ from lamina.broker.replication.broker_links import BrokerLinks
 from lamina.errors import NetworkError
 from lamina.image.image import Image
 from lamina.peer.addresses import Address
+from lamina.peer.call import MessageCall
 from lamina.peer.limits import Limits
 from lamina.peer.listing import LATEST, list_one
 from tests.broker.replication.following_broker import LEADER, NODE, with_broker, without_broker
@@ -129,5 +130,27 @@ def test_closed_links_ask_nobody() -> None:
         for waiting in (asked, cluster.links.ask(LEADER, CALL)):
             with pytest.raises(NetworkError):
                 await waiting
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("has_changed", [False, True])
+def test_calls_follow_each_other_until_the_metadata_changes(*, has_changed: bool) -> None:
+    """Where the broker is then has to be looked up again."""
+
+    async def scenario(cluster: Cluster) -> None:
+        seen: list[Any] = []
+
+        def follow_up(response: Any) -> MessageCall | None:
+            seen.append(response)
+            return CALL if len(seen) < 3 else None
+
+        asked = asyncio.create_task(cluster.links.ask(LEADER, CALL, "", follow_up))
+        await turns()
+        if has_changed:
+            cluster.image = with_broker(cluster.image, NODE, 9002, 1)
+        cluster.leader.go.set()
+        await asked
+        assert len(seen) == (0 if has_changed else 3)
 
     run(scenario)

@@ -18,6 +18,7 @@ from lamina.errors import ErrorCode, StorageError
 from lamina.log import offset_checkpoints
 from lamina.log.flushing import Flush, close_cleanly, flush
 from lamina.log.partition_log import PartitionLog
+from lamina.records import replicated
 from lamina.records.batch import walk
 from lamina.wire.fetch_response import DivergingEpoch
 from tests.broker.replication.following_broker import (
@@ -98,6 +99,68 @@ def test_what_is_written_while_it_follows_comes_too_and_the_high_watermark_with_
             await broker.caught_up(partition)
         assert texts(partition.log) == [b"k=%d" % number for number in range(5)]
         assert (follower.state, follower.lag(5)) == (FollowerState.FETCHING, 0)
+
+    run(tmp_path, scenario)
+
+
+def test_a_short_answer_is_taken_and_the_next_fetch_sent_in_the_turn_in_which_it_comes(tmp_path: Path) -> None:
+    """Each acks=all produce waits for that fetch."""
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.clock.monotonic_ms = 0
+        builder, partition = broker.lead(), broker.replica()
+        builder.append(b"k=v")
+        broker.follow(partition)
+        await broker.caught_up(partition)
+        del broker.leader.asked_at_once[:]
+        for number in range(5):
+            builder.append(b"k=%d" % number)
+            await broker.caught_up(partition)
+        assert len(broker.leader.asked_at_once) >= 5
+        assert all(broker.leader.asked_at_once)
+
+    run(tmp_path, scenario)
+
+
+def test_an_answer_that_comes_after_the_metadata_has_changed_is_taken_too(tmp_path: Path) -> None:
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.clock.monotonic_ms = 0
+        builder, partition = broker.lead(), broker.replica()
+        broker.follow(partition)
+        for number in range(9):
+            builder.append(b"k=%d" % number)
+            await broker.caught_up(partition)
+            if number % 3 == 2:
+                broker.change_image(with_broker(broker.image, 7 + number, 9007, 1))
+        first, *others = broker.leader.fetches()
+        assert [request.session_epoch for request in others] == list(range(1, len(others) + 1))
+        assert not any(topic.partitions == first.topics[0].partitions for one in others for topic in one.topics)
+
+    run(tmp_path, scenario)
+
+
+def test_an_answer_that_takes_longer_than_a_turn_leaves_the_loop_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicated, "PIECE_BATCHES", 1)
+
+    async def scenario(broker: FollowingBroker) -> None:
+        broker.clock.monotonic_ms = 0
+        broker.lead().append_batches(50)
+        partition = broker.replica()
+        append, ends = partition.append_as_follower, set[int]()
+
+        def slow(batches: memoryview, now_ms: int) -> None:
+            append(batches, now_ms)
+            broker.clock.monotonic_ms = partition.log.log_end_offset
+
+        monkeypatch.setattr(Partition, "append_as_follower", lambda _, batches, now_ms: slow(batches, now_ms))
+        broker.follow(partition)
+        while partition.high_watermark < 50:
+            await asyncio.sleep(0)
+            ends.add(partition.log.log_end_offset)
+        assert len(ends) >= 50
+        assert texts(partition.log) == texts(broker.led().builder.log)
 
     run(tmp_path, scenario)
 

@@ -14,6 +14,7 @@ from lamina.errors import NetworkError
 from lamina.image.image import Image
 from lamina.peer.addresses import Address
 from lamina.peer.call import Call
+from lamina.peer.connection import FollowUp
 from lamina.peer.connection_pool import ConnectionPool
 from lamina.peer.connector import Connector, PlainConnector
 from lamina.peer.limits import Limits
@@ -24,8 +25,11 @@ T = TypeVar("T")
 
 
 class AskBroker(Protocol):
-    async def __call__(self, broker_id: int, call: Call[T], lane: str = "") -> T:
-        """The response of a broker. Raises `KafkaError` where none comes; errors in it are the caller's to read."""
+    async def __call__(self, broker_id: int, call: Call[T], lane: str = "", follow_up: FollowUp[T] | None = None) -> T:
+        """The response of a broker. Raises `KafkaError` where none comes; errors in it are the caller's to read.
+
+        With ``follow_up`` it is the last of several, which is any one after the metadata has changed.
+        """
 
 
 def link_limits(settings: BrokerSettings) -> Limits:
@@ -57,13 +61,18 @@ class BrokerLinks:
         self._closing = Tasks()
         self._is_closed = False
 
-    async def ask(self, broker_id: int, call: Call[T], lane: str = "") -> T:
+    async def ask(self, broker_id: int, call: Call[T], lane: str = "", follow_up: FollowUp[T] | None = None) -> T:
         """The response of a broker. Raises `KafkaError` where none comes; errors in it are the caller's to read."""
         if self._is_closed:
             raise NetworkError(f"this broker stops: broker {broker_id} is not asked any more")
         link = self._link(broker_id, lane)
         connection = await link.pool.to(link.address)
-        return await connection.request(call)
+        return await connection.request(call, None if follow_up is None else self._while_it_is_there(follow_up))
+
+    def _while_it_is_there(self, follow_up: FollowUp[T]) -> FollowUp[T]:
+        """Where the broker is has to be asked again once the image is another one."""
+        image = self._image()
+        return lambda response: follow_up(response) if self._image() is image else None
 
     def _link(self, broker_id: int, lane: str) -> _Link:
         broker = self._image().brokers.get(broker_id)

@@ -1,14 +1,15 @@
 """One fetcher: copies some of the partitions that one other broker leads, with one request in flight.
 
 Owns their place in its fetch session, and what an answer leads to: batches appended, watermarks taken over, a log
-aligned beside the fetches of the others, a back-off. A large answer is worked through in turns of the loop, so an
-answer counts only while its partition is still followed in the same epoch and from the same offset (R31). Must not
+aligned beside the fetches of the others, a back-off. A short answer is taken, and the next request sent, in the turn of
+the loop in which it comes: each acks=all produce waits for that. A large one is worked through in turns of the loop, so
+an answer counts only while its partition is still followed in the same epoch and from the same offset (R31). Must not
 know which partitions belong here.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +27,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.replication.alignment import Alignment
 from lamina.broker.replication.broker_links import AskBroker
-from lamina.broker.replication.fetch_session_handler import Answered, FetchSessionHandler, PartitionKey
+from lamina.broker.replication.fetch_session_handler import FetchSessionHandler, PartitionKey
 from lamina.broker.tasks import Tasks
 from lamina.broker.turns import Turns
 from lamina.clocks import Clocks
@@ -37,6 +38,7 @@ from lamina.records.batch import HEADER_BYTES, read_header
 from lamina.records.replicated import checked_pieces
 from lamina.wire.fetch_request import FetchPartition
 from lamina.wire.fetch_response import PartitionFetched
+from lamina.wire.fetched import FetchResponse
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +106,8 @@ class Fetcher:
         """Set when there is something to fetch."""
         self._failure = ""
         """Why the leader could not be asked last time."""
+        self._taking: Iterator[None] | None = None
+        """What is left of the work on an answer."""
         self._task = loop.create_task(self._run())
 
     def __len__(self) -> int:
@@ -157,17 +161,33 @@ class Fetcher:
                 await self._back_off(repr(error))
 
     async def _fetch(self) -> None:
-        """One request and its answer. Raises where the leader does not give one."""
-        while self._flushing or not len(self._session):
+        """Requests and their answers, as long as these are short. Raises where the leader does not give one."""
+        while not self._may_ask():
             self._wake.clear()
             await self._wake.wait()
-        call = FetchCall(self._session.next_request(), _FETCH_VERSIONS)
-        answers = self._session.received(await self._ask(self.leader_id, call, self.lane))
-        self._backoff.succeeded()
-        if self._failure:
-            logger.info("broker %d answers again", self.leader_id)
-            self._failure = ""
-        await self._take_all(answers)
+        self._taking = None
+        response = await self._ask(self.leader_id, self._next_call(), self.lane, self._take_at_once)
+        turns = Turns(self._clocks)
+        for _ in self._taking or self._take_all(response):
+            await turns.step()
+
+    def _may_ask(self) -> bool:
+        return not self._flushing and len(self._session) > 0
+
+    def _next_call(self) -> FetchCall:
+        return FetchCall(self._session.next_request(), _FETCH_VERSIONS)
+
+    def _take_at_once(self, response: FetchResponse) -> FetchCall | None:
+        """In the turn in which an answer comes: what it gives, and the next request, if one turn is enough."""
+        turns = Turns(self._clocks)
+        self._taking = self._take_all(response)
+        for _ in self._taking:
+            if turns.is_over:
+                return None
+        if not self._may_ask():
+            return None
+        self._taking = None
+        return self._next_call()
 
     async def _back_off(self, reason: str) -> None:
         if reason != self._failure:
@@ -175,18 +195,25 @@ class Fetcher:
             self._failure = reason
         await self._backoff.wait()
 
-    async def _take_all(self, answers: list[Answered]) -> None:
-        turns = Turns(self._clocks)
+    # Each part of this work may be followed by others' turns.
+
+    def _take_all(self, response: FetchResponse) -> Iterator[None]:
+        """Raises where the answer is of no use as a whole."""
+        answers = self._session.received(response)
+        self._backoff.succeeded()
+        if self._failure:
+            logger.info("broker %d answers again", self.leader_id)
+            self._failure = ""
         for key, asked, fetched in answers:
             one = self._followed.get(key)
             if one is not None and self._answers(one, asked):
-                await self._take(one, fetched, turns)
+                yield from self._take(one, fetched)
             else:
                 # The leader takes for told what nobody has taken: it would not say it again (R15, R17).
                 self._session.renew()
                 if one is not None and one.follower.state is FollowerState.FETCHING:
                     self._want(one)
-            await turns.step()
+            yield
 
     def _answers(self, one: _Followed, asked: FetchPartition) -> bool:
         """Whether an answer counts: not for an earlier role, nor for a log that has grown since (R31)."""
@@ -194,7 +221,7 @@ class Fetcher:
         is_fetching = one.follower.state is FollowerState.FETCHING or one in self._full
         return one.is_current and is_fetching and place == (asked.current_leader_epoch, asked.fetch_offset)
 
-    async def _take(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
+    def _take(self, one: _Followed, fetched: PartitionFetched) -> Iterator[None]:
         if fetched.error_code:
             self._refused(one, fetched.error_code)
         elif fetched.diverging_epoch is not None:
@@ -206,7 +233,7 @@ class Fetcher:
             self._start_anew_with(one, fetched)
         else:
             try:
-                await self._append(one, fetched, turns)
+                yield from self._append(one, fetched)
             except Exception as error:
                 self._failed(one, error)
             else:
@@ -216,7 +243,7 @@ class Fetcher:
                 else:
                     self._want(one)
 
-    async def _append(self, one: _Followed, fetched: PartitionFetched, turns: Turns) -> None:
+    def _append(self, one: _Followed, fetched: PartitionFetched) -> Iterator[None]:
         """Raises CORRUPT_MESSAGE also where nothing can be appended: to ask at once would give the same."""
         partition, records = one.partition, fetched.records
         has_grown = True
@@ -225,7 +252,7 @@ class Fetcher:
             for piece in checked_pieces(records, one.follower.epoch):
                 partition.append_as_follower(piece, self._clocks.now_ms())
                 has_grown = True
-                await turns.step()
+                yield
                 if not one.is_current:
                     self._session.renew()
                     return
@@ -257,7 +284,9 @@ class Fetcher:
 
     async def _restart_at(self, one: _Followed, offset: int, fetched: PartitionFetched) -> bool:
         await self._alignment.start_anew(one.partition, one.follower, offset)
-        await self._append(one, fetched, Turns(self._clocks))
+        turns = Turns(self._clocks)
+        for _ in self._append(one, fetched):
+            await turns.step()
         return True
 
     def _want(self, one: _Followed) -> None:
