@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
 
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response, host_of
 from lamina.log.lease import Lease
 from lamina.wire.codec import SIZE_BYTES
@@ -74,7 +75,7 @@ class ServedConnection:
 
     def _go_on(self) -> None:
         try:
-            while self._task is None and self._frames and not self._is_draining:
+            while self._task is None and self._frames and not self._is_draining and not self.is_closed:
                 self._serve(self._frames.popleft())
         except (MalformedRequest, CloseConnection):
             self.close()
@@ -85,13 +86,25 @@ class ServedConnection:
         self._request, response = self._service.serve(self, memoryview(frame))
         if self._is_abandoned:
             self._request.abandon()
-        if isinstance(response, Awaitable):
+        if isinstance(response, LaterResponse):
+            self._task = response
+            response.tell(self._responded_at_once)
+        elif isinstance(response, Awaitable):
             self._task = asyncio.ensure_future(response)
             self._task.add_done_callback(self._responded)
         else:
             self._send(response)
 
+    def _responded_at_once(self, response: LaterResponse) -> None:
+        self._respond(response)
+        # In the midst of another request, in which no other is served.
+        asyncio.get_running_loop().call_soon(self._go_on)
+
     def _responded(self, task: "asyncio.Future[Response]") -> None:
+        self._respond(task)
+        self._go_on()
+
+    def _respond(self, task: "asyncio.Future[Response]") -> None:
         self._task = None
         error = None if task.cancelled() else task.exception()
         if task.cancelled() or isinstance(error, MalformedRequest | CloseConnection):
@@ -100,7 +113,6 @@ class ServedConnection:
             raise error
         else:
             self._send(task.result())
-            self._go_on()
 
     def _send(self, response: Response) -> None:
         data = b"".join(_read(piece) for piece in response or ())

@@ -6,7 +6,7 @@ import gc
 import logging
 import socket
 import struct
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import pytest
 
@@ -16,6 +16,7 @@ from lamina.broker.network.channel import PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service, refusal_lines
 from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.request import Client, Request, Response
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.wire.frames import RESTING_BYTES, SharedBuffers
@@ -222,6 +223,115 @@ def test_a_connection_that_is_closed_before_its_request_begins_leaves_no_corouti
 
     asyncio.run(run())
     gc.collect()
+
+
+class Later:
+    """A service whose first response is made when it is told to."""
+
+    def __init__(self) -> None:
+        self.served: list[bytes] = []
+        self.given_up = 0
+        self.later = LaterResponse(asyncio.get_running_loop())
+        self.later.give_up = self._give_up
+
+    def _give_up(self) -> None:
+        self.given_up += 1
+
+    def serve(self, client: Client, frame: memoryview) -> tuple[Request, Response | Awaitable[Response]]:
+        self.served.append(bytes(frame))
+        request = Request(0, 0, 0, None, client, RequestCounters("Test", 0))
+        return request, self.later if len(self.served) == 1 else [bytearray(b"second")]
+
+    def finish(self) -> None:
+        self.later.finish(lambda: [bytearray(b"first")])
+
+    def sent(self, requests: Sequence[Request], sent_ns: int) -> None:
+        """Nothing is counted here."""
+
+    def connection_failed(self) -> None:
+        raise AssertionError
+
+
+@contextlib.contextmanager
+def connected(service: Service) -> Iterator[tuple[Connection, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    theirs.setblocking(False)
+    connection = connection_over(ours, service, Admission(1 << 20), 1 << 20, lambda _: None)
+    connection.start()
+    with theirs:
+        yield connection, theirs
+    connection.close(Ended.STOP)
+
+
+def test_a_later_response_leaves_at_once_and_what_came_behind_it_is_served_in_the_next_turn() -> None:
+    async def run() -> None:
+        service = Later()
+        with connected(service) as (connection, theirs):
+            theirs.sendall(frames(b"1", b"2"))
+            while not service.served:
+                await asyncio.sleep(0)
+            service.finish()
+            assert theirs.recv(100) == b"first"
+            assert service.served == [b"1"]
+            assert connection.requests == 1
+            assert await asyncio.get_running_loop().sock_recv(theirs, 100) == b"second"
+            assert service.served == [b"1", b"2"]
+
+    asyncio.run(run())
+
+
+def test_after_a_later_response_the_connection_is_read_as_before() -> None:
+    async def run() -> None:
+        service = Later()
+        with connected(service) as (_, theirs):
+            for number in range(3):
+                theirs.sendall(frames(b"%d" % number))
+                while len(service.served) == number:
+                    await asyncio.sleep(0)
+                if number == 0:
+                    service.finish()
+                assert await asyncio.get_running_loop().sock_recv(theirs, 100) == (b"second" if number else b"first")
+
+    asyncio.run(run())
+
+
+def test_a_connection_that_is_closed_gives_up_a_later_response() -> None:
+    async def run() -> None:
+        service = Later()
+        with connected(service) as (connection, theirs):
+            theirs.sendall(frames(b"1"))
+            while not service.served:
+                await asyncio.sleep(0)
+            connection.close(Ended.STOP)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert service.given_up == 1
+            service.finish()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_draining", [True, False])
+def test_a_connection_that_drains_or_whose_client_is_gone_ends_after_its_later_response(*, is_draining: bool) -> None:
+    async def run() -> None:
+        service = Later()
+        with connected(service) as (connection, theirs):
+            theirs.sendall(frames(b"1"))
+            while not service.served:
+                await asyncio.sleep(0)
+            if is_draining:
+                connection.drain()
+            else:
+                theirs.close()
+                while connection._gone is None:
+                    await asyncio.sleep(0)
+            service.finish()
+            while connection.ended is None:
+                await asyncio.sleep(0)
+            assert connection.ended in ((Ended.STOP,) if is_draining else (Ended.CLIENT, Ended.ERROR))
+
+    asyncio.run(run())
 
 
 # Muting (S63)

@@ -18,6 +18,7 @@ from lamina.broker.network.admission import Admission, FrameAdmission
 from lamina.broker.network.channel import Channel, drop
 from lamina.broker.network.hang_ups import HangUps
 from lamina.broker.network.refusal_lines import RefusalLines
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.loop_time import LoopTime
 from lamina.broker.requests.request import ANONYMOUS, CloseConnection, Request, Response, host_of
 from lamina.clocks import Clocks
@@ -367,10 +368,30 @@ class Connection:
             self._end_if_idle()
 
     def _wait_for(self, response: Awaitable[Response]) -> None:
-        self._task = asyncio.ensure_future(response, loop=self._loop)
-        self._task.add_done_callback(self._responded)
+        if type(response) is LaterResponse:
+            self._task = response
+            response.tell(self._responded_at_once)
+        else:
+            self._task = asyncio.ensure_future(response, loop=self._loop)
+            self._task.add_done_callback(self._responded)
 
     def _responded(self, task: "asyncio.Future[Response]") -> None:
+        self._respond(task)
+        self._go_on()
+
+    def _responded_at_once(self, response: LaterResponse) -> None:
+        """In the midst of another request: it leaves, but nothing more is served before the next turn."""
+        self._respond(response)
+        is_ending = self._is_draining or self._has_hung_up or self._gone is not None
+        if self._closed or self._outgoing or (self._is_reading and self._frames.is_empty and not is_ending):
+            return
+        # What came meanwhile stood behind the client's own request: that is no time of its own.
+        self._arrived_ns = self._received_ns = self._clocks.monotonic_ns()
+        self._is_behind = True
+        self._loop.call_soon(self._go_on)
+
+    def _respond(self, task: "asyncio.Future[Response]") -> None:
+        """A response has come."""
         self._task = None
         if self._admission.held_bytes:
             self._admission.give_back(keeps_buffer=not self._closed)
@@ -400,7 +421,6 @@ class Connection:
             self.bytes_out += sum(map(len, response))
             self._outgoing += response
         self._write()
-        self._go_on()
 
     def _account(self, sent_ns: int) -> None:
         """Everything is out."""

@@ -1,7 +1,7 @@
 """Waiting until records are committed or deleted on all replicas.
 
-Owns the calls through which requests wait for several partitions, some with a timeout; a coordinator has one partition,
-and asks it itself. Must not know what was appended.
+Owns the calls through which requests wait for one partition or for several, some with a timeout; a coordinator has one
+partition, and asks it itself. Must not know what was appended.
 """
 
 import asyncio
@@ -28,6 +28,44 @@ async def all_committed(
     """
     calls = [(partition, partial(partition.when_committed, point=point)) for partition, point in appended]
     return await _all_told(calls, clocks, timeout_ms)
+
+
+class CommitWait:
+    """As ``all_committed``, of one partition and without a task: ``told`` is told once, in the turn of the commit."""
+
+    __slots__ = ("_partition", "_timer", "_told")
+
+    def __init__(
+        self,
+        partition: Partition,
+        point: CommitPoint,
+        timeout_ms: int,
+        told: Waiter,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._partition = partition
+        self._told: Waiter | None = told
+        self._timer: asyncio.TimerHandle | None = None
+        partition.when_committed(self._committed, point)
+        if self._told is not None and partition.is_replicated:
+            self._timer = loop.call_later(timeout_ms / 1000, self._time_out, context=Context())
+
+    def _committed(self, error: KafkaError | None) -> None:
+        told, self._told = self._told, None
+        if self._timer is not None:
+            self._timer.cancel()
+        if told is not None:
+            told(error)
+
+    def _time_out(self) -> None:
+        self._partition.forget_waiter(self._committed)
+        self._committed(_timed_out())
+
+    def give_up(self) -> None:
+        """Nobody wants to be told any more."""
+        self._told = None
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 async def all_flushed(partitions: Iterable[Partition], clocks: Clocks) -> dict[TopicPartition, KafkaError]:
@@ -81,11 +119,15 @@ async def _all_told(
     return failed
 
 
+def _timed_out() -> RequestTimedOut:
+    return RequestTimedOut("other replicas have not followed in time; they may follow later")
+
+
 def _time_out(loop: asyncio.AbstractEventLoop, waiters: deque[tuple[Partition, Waiter]]) -> None:
     """As many as may be told in one turn of the loop, and the others in the next ones."""
     for _ in range(min(AT_A_TIME, len(waiters))):
         partition, waiter = waiters.popleft()
         partition.forget_waiter(waiter)
-        waiter(RequestTimedOut("other replicas have not followed in time; they may follow later"))
+        waiter(_timed_out())
     if waiters:
         loop.call_soon(_time_out, loop, waiters, context=Context())

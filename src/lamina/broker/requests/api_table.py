@@ -139,6 +139,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
                 p.threads,
                 p.message_thread,
                 p.clocks,
+                p.loop,
                 p.authorizer,
             ).handle
         ),

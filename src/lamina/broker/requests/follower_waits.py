@@ -61,14 +61,21 @@ class FollowerWaits(MetadataListener):
             awaited.pop()
         return min(wanted_ms, BRIEF_MS) if awaited else wanted_ms
 
+    def begin(self, replica_id: int, parked: Parked) -> None:
+        """It waits from now on."""
+        self._waiting[replica_id][parked] = None
+
+    def end(self, replica_id: int, parked: Parked) -> None:
+        del self._waiting[replica_id][parked]
+
     @contextmanager
     def waiting(self, replica_id: int, parked: Parked) -> Iterator[None]:
         """While it waits; others than followers may wait as they like."""
         if replica_id < 0:
             yield
             return
-        self._waiting[replica_id][parked] = None
+        self.begin(replica_id, parked)
         try:
             yield
         finally:
-            del self._waiting[replica_id][parked]
+            self.end(replica_id, parked)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 from uuid import UUID
 
-from lamina.broker.partitions.parked_fetch import ParkedFetch
+from lamina.broker.partitions.parked_fetch import Parked
 from lamina.broker.partitions.partition import Partition
 
 TopicKey = tuple[str | None, UUID | None]
@@ -75,7 +75,7 @@ class ReplicaFeed:
         self._came_bytes = 0
         self._is_interrupted = False
         self._is_closed = False
-        self._parked: ParkedFetch | None = None
+        self._parked: Parked | None = None
 
     # Requests
 
@@ -160,14 +160,13 @@ class ReplicaFeed:
 
     # Waiting
 
-    async def wait(self, parked: ParkedFetch, deadline: float) -> bool:
-        """As :meth:`ParkedFetch.wait`; what came since the request did counts."""
+    def park(self, parked: Parked) -> None:
+        """Have a fetch told of what comes; what came since the request did counts."""
+        self._parked = parked
         if self._is_interrupted:
             parked.stop_waiting()
         elif self._came_bytes:
             parked.changed(self._came_bytes)
-        self._parked = parked
-        try:
-            return await parked.wait((), deadline, None)
-        finally:
-            self._parked = None
+
+    def unpark(self) -> None:
+        self._parked = None

@@ -10,6 +10,7 @@ thread, and responses of many entries encoded there, so that neither holds up th
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lamina.broker.counters import Counters, Place, RequestCounters
@@ -17,6 +18,7 @@ from lamina.broker.readiness import Readiness
 from lamina.broker.requests.api import UNSUPPORTED_VERSION, Api, Check, Handler
 from lamina.broker.requests.client_quotas import ClientQuotas
 from lamina.broker.requests.forwarding import Forwarding
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.request import Client, CloseConnection, Request, Response
 from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.threads import Threads
@@ -114,19 +116,27 @@ class Router:
         message = _parsed(api, request, body)
         try:
             response = handle(request, message)
-        except KafkaError as error:
-            response = api.error_response(request, message, error)
-        except CloseConnection:
-            raise
+            if type(response) is LaterResponse and response.done():
+                response = response.result()
         except Exception as error:
-            response = api.error_response(request, message, self._unexpected(api, request, error))
+            response = self._made_from_error(api, request, message, error)
         if type(response) is list or response is None:
+            return request, response
+        if type(response) is LaterResponse:
+            response.guard(partial(self._made_from_error, api, request, message))
             return request, response
         if isinstance(response, Awaitable):
             return request, self._wait(api, request, message, response)
         if has_entries(response, LARGE_RESPONSE_ENTRIES):
             return request, self._encode_large(request, response)
         return request, _encoded(request, response)
+
+    def _made_from_error(self, api: Api, request: Request, message: Any, error: Exception) -> Any:
+        """The response that tells an error of a handler; one that is to end the connection is raised."""
+        if isinstance(error, CloseConnection):
+            raise error
+        known = error if isinstance(error, KafkaError) else self._unexpected(api, request, error)
+        return api.error_response(request, message, known)
 
     def refuse(self, client: Client, frame: memoryview, error: KafkaError) -> tuple[Request, Response]:
         """The response that tells this error to a request which is not served; raises as :meth:`serve`."""

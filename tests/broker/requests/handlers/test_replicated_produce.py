@@ -59,7 +59,10 @@ def test_r14_the_time_may_be_over_before_the_records_are_committed(broker: Repli
     assert broker.partition.high_watermark == 5, "the records have stayed"
 
 
-def test_r14_in_sync_replicas_that_leave_after_the_append(broker: ReplicatedBroker) -> None:
+def test_r14_in_sync_replicas_that_leave_after_the_append(tmp_path: Path) -> None:
+    """While the leader still brings the records to its own disk."""
+    broker = ReplicatedBroker(tmp_path, min_insync_replicas="2", flush_messages="1")
+    broker.place(isr=(ME, OTHER))
     begun, partition = broker.begin_produce(), broker.partition
     partition.replica_fetched(OTHER, 20, 1, 0)
     state = broker.parts.metadata.image.topics["t"].partitions[0]
@@ -67,6 +70,15 @@ def test_r14_in_sync_replicas_that_leave_after_the_append(broker: ReplicatedBrok
     assert partition.high_watermark == 1
     produced = broker.produced(begun)
     assert (produced.error_code, produced.base_offset) == (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0)
+    broker.close()
+
+
+def test_r14_what_was_committed_before_in_sync_replicas_left_is_acknowledged(broker: ReplicatedBroker) -> None:
+    begun, partition = broker.begin_produce(), broker.partition
+    partition.replica_fetched(OTHER, 20, 1, 0)
+    state = broker.parts.metadata.image.topics["t"].partitions[0]
+    partition.lead(replace(state, isr=(ME,), partition_epoch=state.partition_epoch + 1))
+    assert broker.produced(begun).error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("leader", [OTHER, -1])

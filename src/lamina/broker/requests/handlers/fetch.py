@@ -16,7 +16,8 @@ Not done: tiered offsets.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 from lamina.broker.counters import Counters, TopicCounters
 from lamina.broker.metadata.metadata import Metadata
@@ -34,12 +35,15 @@ from lamina.broker.requests.fetch_sessions import (
     FetchSessions,
 )
 from lamina.broker.requests.follower_waits import FollowerWaits
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.leader_hints import FIRST_FETCH_WITH_HINTS, IN_FETCH, current_leader, node_endpoints
+from lamina.broker.requests.parked_follower import ParkedFollower
 from lamina.broker.requests.replica_feed import PartitionKey, ReplicaFeed
 from lamina.broker.requests.replica_selector import follower_in_rack
 from lamina.broker.requests.request import Request, Response
 from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
+from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
 from lamina.errors import (
     ErrorCode,
@@ -175,11 +179,11 @@ class Fetch:
         )
         if len(fetching.asked) > PARTITIONS_AT_A_TIME:
             return self._handle_many(request, message, fetching)
-        read, feed = _Read(), fetching.feed
-        for key, asked in fetching.asked:
-            self._read_one(request, message, key, asked, read, feed, is_arrival=True)
+        feed, read = fetching.feed, self._read_at_once(request, message, fetching, is_arrival=True)
         if not self._is_enough(message, fetching, read):
             read.give_back()
+            if feed is not None:
+                return self._park_follower(request, message, fetching, feed, read)
             return self._park(request, message, fetching, read)
         if read.cold:
             # A task that is cancelled before it begins never runs: it reads again, and begins without leases.
@@ -211,7 +215,50 @@ class Fetch:
         if self._is_enough(message, fetching, read):
             return await self._load_and_answer(request, message, fetching, read)
         read.give_back()
+        if fetching.feed is not None:
+            return await self._park_follower(request, message, fetching, fetching.feed, read)
         return await self._park(request, message, fetching, read)
+
+    def _park_follower(
+        self, request: Request, message: FetchRequest, fetching: Fetching, feed: ReplicaFeed, read: _Read
+    ) -> LaterResponse:
+        """A session's: it is told of what changes, and needs no task to look."""
+        later = LaterResponse(self._loop)
+        wait_ms = self._follower_waits.longest_ms(message.replica_id, message.max_wait_ms)
+        parked = ParkedFollower(
+            request,
+            feed,
+            message.min_bytes - read.size_bytes,
+            self._loop.time() + wait_ms / 1000,
+            self._follower_waits,
+            self._counters,
+            self._clocks,
+            self._loop,
+            lambda: later.finish(lambda: self._answered_follower(request, message, fetching)),
+        )
+        later.give_up = parked.leave
+        return later
+
+    def _answered_follower(
+        self, request: Request, message: FetchRequest, fetching: Fetching
+    ) -> Response | Coroutine[Any, Any, Response]:
+        """The answer to a fetch that was parked; in turns of the loop where one is too short."""
+        fetching.look_again()
+        if len(fetching.asked) <= PARTITIONS_AT_A_TIME:
+            read = self._read_at_once(request, message, fetching)
+            try:
+                if not read.cold:
+                    return self._answer(request, message, fetching, read)
+            except BaseException:
+                read.give_back()
+                raise
+            read.give_back()
+        return self._answer_in_its_own_time(request, message, fetching)
+
+    async def _answer_in_its_own_time(self, request: Request, message: FetchRequest, fetching: Fetching) -> Response:
+        """What it waits for is on its own account, whoever woke it."""
+        WAITS.set(request.waits)
+        return await self._answer_cold(request, message, fetching)
 
     async def _park(self, request: Request, message: FetchRequest, fetching: Fetching, read: _Read) -> Response:
         replica_id = message.replica_id
@@ -230,10 +277,7 @@ class Fetch:
             request.park(parked.stop_waiting)
             try:
                 with self._follower_waits.waiting(replica_id, parked):
-                    if fetching.feed is None:
-                        may_wait = await parked.wait(read.partitions, deadline, self._turns(fetching))
-                    else:
-                        may_wait = await fetching.feed.wait(parked, deadline)
+                    may_wait = await parked.wait(read.partitions, deadline, self._turns(fetching))
             finally:
                 self._counters.parked_fetches -= 1
                 request.unpark()
@@ -339,6 +383,15 @@ class Fetch:
     def _turns(self, fetching: Fetching) -> Turns | None:
         """If the partitions are too many for one."""
         return Turns(self._clocks) if len(fetching.asked) > PARTITIONS_AT_A_TIME else None
+
+    def _read_at_once(
+        self, request: Request, message: FetchRequest, fetching: Fetching, *, is_arrival: bool = False
+    ) -> _Read:
+        """Look at all partitions, which are few."""
+        read, feed = _Read(), fetching.feed
+        for key, asked in fetching.asked:
+            self._read_one(request, message, key, asked, read, feed, is_arrival=is_arrival)
+        return read
 
     async def _read(
         self, request: Request, message: FetchRequest, fetching: Fetching, *, is_arrival: bool = False

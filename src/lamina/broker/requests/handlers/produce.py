@@ -17,18 +17,19 @@ that no topic has is UNKNOWN_TOPIC_ID.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.metadata import Metadata
-from lamina.broker.partitions.commits import all_committed, all_flushed
+from lamina.broker.partitions.commits import CommitWait, all_committed, all_flushed
 from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.partitions.partition_set import Partitions
 from lamina.broker.requests.api import Api
 from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.authorization.guards import check, denial
 from lamina.broker.requests.kernel_loading import KernelLoading
+from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.leader_hints import FIRST_PRODUCE_WITH_HINTS, IN_PRODUCE, current_leader, node_endpoints
 from lamina.broker.requests.request import CloseConnection, Request, Response
 from lamina.broker.requests.transaction_verification import (
@@ -39,6 +40,7 @@ from lamina.broker.requests.transaction_verification import (
 )
 from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns
+from lamina.broker.waits import Waits
 from lamina.clocks import Clocks
 from lamina.errors import (
     InvalidRecord,
@@ -62,6 +64,7 @@ from lamina.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT, Codec, read_co
 from lamina.records.codecs import DEFAULT_LEVELS
 from lamina.records.prepare import PreparedBatch, prepare_batch
 from lamina.security.acls import Operation, ResourceType
+from lamina.topic_partition import TopicPartition
 from lamina.wire.api_keys import PRODUCE
 from lamina.wire.leaders import NodeEndpoint
 from lamina.wire.produce import (
@@ -108,9 +111,11 @@ class Produce:
         threads: Threads,
         message_thread: Threads,
         clocks: Clocks,
+        loop: asyncio.AbstractEventLoop,
         authorizer: Authorizer | None,
     ) -> None:
         self._authorizer = authorizer
+        self._loop = loop
         self._metadata = metadata
         self._partitions = partitions
         self._verification = verification
@@ -148,6 +153,8 @@ class Produce:
                 for partition in partitions
             ]
             topics.append(TopicProduced(topic, topic_id, produced))
+        if len(uncommitted) == 1 and message.acks == -1 and request.charge is None:
+            return self._answer_once_committed(request, message, topics, *uncommitted[0])
         if uncommitted:
             return self._answer_committed(request, message, topics, uncommitted)
         if request.charge is not None:
@@ -362,6 +369,35 @@ class Produce:
         # At the highest levels 64 KiB take 30 ms; at the default ones at most 2.
         return rules.codec is not None and rules.codec_level != DEFAULT_LEVELS.get(rules.codec)
 
+    def _answer_once_committed(
+        self,
+        request: Request,
+        message: ProduceRequest,
+        topics: list[TopicProduced],
+        partition: Partition,
+        point: CommitPoint,
+    ) -> LaterResponse:
+        """As ``_answer_committed``, in the turn in which one partition is committed: as when a follower fetches."""
+        later, began_ns = LaterResponse(self._loop), self._clocks.monotonic_ns()
+        request.waits = waits = Waits()
+
+        def committed(error: KafkaError | None) -> None:
+            waits.threads_ns += self._clocks.monotonic_ns() - began_ns
+            later.finish(lambda: made(error))
+
+        def made(error: KafkaError | None) -> Response:
+            if error is None:
+                return self._answer(request, message, topics, self._metadata.image)
+            failed = {(partition.topic, partition.index): error}
+            told = [
+                topic._replace(partitions=[_once_waited(request, topic.name, one, failed) for one in topic.partitions])
+                for topic in topics
+            ]
+            return self._answer(request, message, told, self._metadata.image)
+
+        later.give_up = CommitWait(partition, point, message.timeout_ms, committed, self._loop).give_up
+        return later
+
     async def _answer_committed(
         self,
         request: Request,
@@ -392,8 +428,7 @@ class Produce:
         for topic in topics:
             partitions = []
             for done in topic.partitions:
-                error = None if topic.name is None else failed.get((topic.name, done.partition_index))
-                partitions.append(done if error is None else _uncommitted(request, done, error))
+                partitions.append(_once_waited(request, topic.name, done, failed))
                 await turns.step()
             told.append(topic._replace(partitions=partitions))
         return told
@@ -449,6 +484,14 @@ def _failed(request: Request, index: int, error: KafkaError) -> PartitionProduce
     if isinstance(error, RecordsRejected):
         record_errors = tuple(RecordError(number, text) for number, text in error.record_errors)
     return PartitionProduced(index, error.code, -1, record_errors=record_errors, error_message=str(error))
+
+
+def _once_waited(
+    request: Request, topic: str | None, produced: PartitionProduced, failed: Mapping[TopicPartition, KafkaError]
+) -> PartitionProduced:
+    """What is told of a partition, after a wait in which these failed."""
+    error = None if topic is None else failed.get((topic, produced.partition_index))
+    return produced if error is None else _uncommitted(request, produced, error)
 
 
 def _uncommitted(request: Request, produced: PartitionProduced, error: KafkaError) -> PartitionProduced:
