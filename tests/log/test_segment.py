@@ -8,7 +8,7 @@ import pytest
 
 from lamina.errors import CorruptMessage
 from lamina.log.files import Disk
-from lamina.log.positions import find, position_of
+from lamina.log.positions import find, lease_batches, position_of
 from lamina.log.segment import Segment
 from lamina.log.segment_end import count_tail, cut_indexes
 from lamina.records.batch import read_header
@@ -248,3 +248,36 @@ def test_renaming_moves_every_file_and_forgives_a_missing_index(tmp_path: Path) 
         f"{100:020d}.log.deleted",
         f"{100:020d}.timeindex.deleted",
     ]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_last_batch_is_found_without_indexes_where_they_would_find_it(tmp_path: Path, seed: int) -> None:
+    """Batches of several sizes with gaps between them, the end cut now and then."""
+    random, segment, end = Random(seed), a_segment(tmp_path), 100
+    for _ in range(30):
+        end += random.choice((0, 0, 1, 5))
+        values = [b"k=%d" % number for number in range(random.randint(1, 3))]
+        batch = a_batch(*values, base_offset=end)
+        header = read_header(batch)
+        segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
+        end = header.next_offset
+        if random.random() < 0.1:
+            cut(segment, random.randrange(100, end))
+            end = segment.next_offset
+        bounds = [(offset, bound) for offset in range(end - 8, end + 2) for bound in range(offset, end + 2)]
+        asked = [(max(offset, 100), bound, limit) for offset, bound in bounds for limit in (0, 100, 10_000)]
+        short, tail, segment.tail = leases(segment, asked), segment.tail, None
+        assert leases(segment, asked) == short
+        segment.tail = tail
+    segment.close()
+
+
+def leases(segment: Segment, asked: list[tuple[int, int, int]]) -> list[tuple[int, int] | None]:
+    """Position and size of what is lent for each offset, bound and limit."""
+    found: list[tuple[int, int] | None] = []
+    for offset, bound, limit in asked:
+        lease = lease_batches(segment, offset, limit, bound)
+        found.append(None if lease is None else (lease.position, lease.size_bytes))
+        if lease is not None:
+            lease.give_back()
+    return found

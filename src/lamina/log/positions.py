@@ -1,7 +1,8 @@
 """Where in the file of a segment an offset lies.
 
 Owns the way from an offset to a batch: the nearest index entry, then batch headers. An entry that the log does not
-confirm shows that the indexes are untrue: they are made again. Must not know what is done with a batch.
+confirm shows that the indexes are untrue: they are made again. Where the last batch begins is known without either:
+that is what followers, and consumers who keep up, read. Must not know what is done with a batch.
 """
 
 from collections.abc import Iterator
@@ -42,8 +43,17 @@ def headers_from(segment: Segment, offset: int) -> Iterator[tuple[int, BatchHead
 
 def position_of(segment: Segment, offset: int) -> int:
     """Where a reader that may not see ``offset`` has to stop: the start of the batch that reaches it."""
-    found = None if offset >= segment.next_offset else find(segment, offset)
+    found = None if offset >= segment.next_offset else _place(segment, offset)
     return segment.size_bytes if found is None else found[0]
+
+
+def _place(segment: Segment, offset: int) -> tuple[int, int] | None:
+    """As ``find``: the position of the batch and its size."""
+    if segment.tail is not None and segment.tail[0] <= offset < segment.next_offset:
+        position = segment.tail[1]
+        return position, segment.size_bytes - position
+    found = find(segment, offset)
+    return None if found is None else (found[0], found[1].size_bytes)
 
 
 def end_of(segment: Segment, lease: Lease) -> int:
@@ -61,11 +71,11 @@ def end_of(segment: Segment, lease: Lease) -> int:
 
 def lease_batches(segment: Segment, offset: int, max_bytes: int, end: int) -> Lease | None:
     """The batches from the one that holds ``offset`` on, up to ``end``; at least one, otherwise ``max_bytes``."""
-    found = find(segment, offset)
+    found = _place(segment, offset)
     if found is None:
         return None
-    position, header = found
+    position, size_bytes = found
     end_position = position_of(segment, end)
     if end_position <= position:
         return None
-    return segment.lease(position, min(end_position - position, max(max_bytes, header.size_bytes)))
+    return segment.lease(position, min(end_position - position, max(max_bytes, size_bytes)))

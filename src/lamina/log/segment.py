@@ -58,12 +58,15 @@ class Segment:
         "next_offset",
         "size_bytes",
         "suffix",
+        "tail",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, shape: IndexShape, suffix: str = "") -> None:
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size_bytes = 0
+        self.tail: tuple[int, int] | None = None
+        """What was appended last, if that is known: whoever reads from this offset on begins at this position."""
         self.created_ms = 0
         self.modified_ms = 0
         self.suffix = suffix
@@ -209,6 +212,7 @@ class Segment:
         except OSError:
             writer.truncate(position)
             raise
+        self.tail = (self.next_offset, position)
         self.count_batch(position, size_bytes, last_offset, max_timestamp)
 
     def count_batch(self, position: int, size_bytes: int, last_offset: int, max_timestamp: int) -> None:
@@ -397,10 +401,12 @@ class Segment:
         self.close()
         self.size_bytes = position
         self.next_offset = offset
+        self.tail = None
 
     def forget_tail(self) -> None:
         """What is left in a file that was cut is for the caller to count again."""
         self.next_offset = self.base_offset
+        self.tail = None
         self._first_timestamp = None
 
     def cut_file(self) -> None:
