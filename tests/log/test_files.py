@@ -92,6 +92,49 @@ def test_a_lock_is_given_once_until_it_is_closed(tmp_path: Path) -> None:
     again.close()
 
 
+def test_a_short_range_that_is_in_memory_is_had_at_once_and_nothing_behind_the_end(tmp_path: Path) -> None:
+    write_new_file(Disk(), str(tmp_path / "file"), b"0123456789")
+    file = Disk().open(str(tmp_path / "file"))
+    assert bytes(file.read_cached(2, 5) or b"") == b"23456"
+    assert file.read_cached(8, 5) is None
+    file.close()
+
+
+def test_a_file_system_that_does_not_know_what_is_in_memory_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    preadv = os.preadv
+
+    def plain(fd: int, buffers: list[memoryview], position: int, flags: int = 0) -> int:
+        if flags:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return preadv(fd, buffers, position)
+
+    write_new_file(Disk(), str(tmp_path / "file"), b"0123456789")
+    file = Disk().open(str(tmp_path / "file"))
+    monkeypatch.setattr(os, "preadv", plain)
+    assert bytes(file.read_cached(2, 5) or b"") == b"23456"
+    file.close()
+
+
+def test_what_is_not_in_memory_is_left_to_who_waits_for_the_disk_and_an_error_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [errno.EAGAIN, errno.EIO]
+
+    def fail(*_: object) -> int:
+        number = errors.pop(0)
+        raise OSError(number, os.strerror(number))
+
+    write_new_file(Disk(), str(tmp_path / "file"), b"0123456789")
+    file = Disk().open(str(tmp_path / "file"))
+    monkeypatch.setattr(os, "preadv", fail)
+    assert file.read_cached(0, 5) is None
+    with pytest.raises(OSError, match="Input/output error"):
+        file.read_cached(0, 5)
+    file.close()
+
+
 def test_a_lease_is_given_back_exactly_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     file = Disk().open(str(tmp_path / "file"))

@@ -61,6 +61,11 @@ class MemoryFile(File):
     def is_cached(self, position: int, size_bytes: int) -> bool:
         return True
 
+    def read_cached(self, position: int, size_bytes: int) -> bytearray | None:
+        self._disk.require_sound(self.path)
+        data = self._inode.data[position : position + size_bytes]
+        return data if len(data) == size_bytes else None
+
     def size(self) -> int:
         return len(self._inode.data)
 

@@ -11,6 +11,7 @@ from typing import Protocol, cast
 
 from lamina.broker.requests.later_response import LaterResponse
 from lamina.broker.requests.request import ANONYMOUS, Client, CloseConnection, Request, Response, host_of
+from lamina.errors import StorageError
 from lamina.log.lease import Lease
 from lamina.wire.codec import SIZE_BYTES
 from lamina.wire.primitives import MalformedRequest
@@ -115,7 +116,12 @@ class ServedConnection:
             self._send(task.result())
 
     def _send(self, response: Response) -> None:
-        data = b"".join(_read(piece) for piece in response or ())
+        try:
+            data = b"".join(_read(piece) for piece in response or ())
+        except StorageError:
+            # What came next would be taken for records.
+            self.close()
+            return
         if data:
             self.outgoing.send(data)
 

@@ -85,6 +85,19 @@ class File:
             return True
         return True
 
+    def read_cached(self, position: int, size_bytes: int) -> bytearray | None:
+        """A short range, if it is in memory; where nobody can tell whether it is, it is read all the same."""
+        data = bytearray(size_bytes)
+        try:
+            count = os.preadv(self.fd, [data], position, _RWF_NOWAIT)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            count = os.preadv(self.fd, [data], position)
+        return data if count == size_bytes else None
+
     def load(self, position: int, size_bytes: int) -> None:
         """Bring a range into memory."""
         buffer = bytearray(min(size_bytes, _LOAD_BYTES))

@@ -56,6 +56,13 @@ class Lease:
 
     # Reading. All of these raise StorageError where the disk fails and somebody is told of it, else OSError.
 
+    def read_cached(self) -> bytearray | None:
+        """All of a short range, if it is in memory."""
+        try:
+            return self.file.read_cached(self.position, self.size_bytes)
+        except OSError as error:
+            raise self._failed(error) from error
+
     def read(self) -> bytes:
         """All of the range, in memory; less where the file has become shorter."""
         return self.read_at(self.position, self.size_bytes)

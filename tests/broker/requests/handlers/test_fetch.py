@@ -42,7 +42,7 @@ def test_r23_an_unexpected_error_takes_the_partition_offline_that_was_read(
     assert partition.log.failure.startswith("t-0 is offline")
 
 
-@pytest.mark.parametrize("operation", ["load", "pread"])
+@pytest.mark.parametrize("operation", ["load", "pread", "read_cached"])
 def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
     broker: InProcessBroker, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
@@ -50,11 +50,14 @@ def test_a_range_that_the_disk_cannot_read_takes_the_directory_offline(
     broker.create("t")
     broker.create("other")
     broker.produce("t", 3)
+    if operation == "pread":
+        broker.produce("t", 3)  # The last batch is found without it.
     partition = broker.parts.partitions.get("t", 0)
 
     def fail(*_given: Any) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
+    monkeypatch.setattr(File, "read_cached", lambda *_: None)
     monkeypatch.setattr(File, "is_cached", lambda *_: False)
     monkeypatch.setattr(File, operation, fail)
     asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}
@@ -83,6 +86,7 @@ def test_a_client_that_hangs_up_while_a_thread_reads_for_it_takes_nothing_offlin
         finally:
             ended.set()
 
+    monkeypatch.setattr(File, "read_cached", lambda *_: None)
     monkeypatch.setattr(File, "is_cached", lambda *_: False)
     monkeypatch.setattr(File, "load", load_late)
     asked = {"partition": 0, "current_leader_epoch": -1, "last_fetched_epoch": -1, "partition_max_bytes": 1000}

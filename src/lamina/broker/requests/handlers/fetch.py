@@ -16,7 +16,7 @@ Not done: tiered offsets.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence, Sized
 from typing import Any
 
 from lamina.broker.counters import Counters, TopicCounters
@@ -71,6 +71,7 @@ from lamina.wire.fetch_request import (
     parse_fetch_request,
 )
 from lamina.wire.fetch_response import (
+    INLINE_BYTES,
     AbortedTransaction,
     DivergingEpoch,
     PartitionFetched,
@@ -442,15 +443,17 @@ class Fetch:
         elif message.replica_id != _DEBUGGING and asked.fetch_offset > fetched.high_watermark:
             # Between high watermark and log end: the consumer has read from another replica, which knows more (R35).
             read.is_urgent = True
-        if isinstance(fetched.records, Lease):
-            read.size_bytes += fetched.records.size_bytes
+        records = fetched.records
+        if records:
+            size_bytes = len(records)
+            read.size_bytes += size_bytes
             if is_replica and partition is not None:
                 if partition.is_adding(message.replica_id):
-                    read.reassignment_bytes += fetched.records.size_bytes
+                    read.reassignment_bytes += size_bytes
                 if partition.is_throttled_as_leader:
-                    read.throttled_bytes += fetched.records.size_bytes
-            if not fetched.records.is_cached():
-                read.cold.append(fetched.records)
+                    read.throttled_bytes += size_bytes
+            if isinstance(records, Lease) and not records.is_cached():
+                read.cold.append(records)
 
     def _read_partition(
         self,
@@ -598,9 +601,18 @@ def _fetched(
         partition.high_watermark,
         stable,
         log.log_start_offset,
-        b"" if lease is None else lease,
+        b"" if lease is None else _little_or_lent(lease),
         aborted,
     )
+
+
+def _little_or_lent(lease: Lease) -> Sized:
+    """A little that is in memory is taken at once: to ask whether it is there takes as long."""
+    data = lease.read_cached() if lease.size_bytes <= INLINE_BYTES else None
+    if data is None:
+        return lease
+    lease.give_back()
+    return data
 
 
 def _check_no_zstd(lease: Lease) -> None:
