@@ -93,6 +93,24 @@ def test_truncation_takes_back_epochs_transactions_and_producers(tmp_path: Path)
     assert builder.append(b"c=3", base_sequence=1, **transaction).first_offset == 1
 
 
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_truncation_forgets_no_producer_whose_records_are_deleted_and_still_there(
+    tmp_path: Path, *, has_snapshot: bool
+) -> None:
+    """It goes on where it was: what was cut away is not what it wrote."""
+    builder = a_log(tmp_path)
+    sequenced(builder, 2)
+    if has_snapshot:
+        builder.reopen()
+    sequenced(builder, 3, first=2)
+    for _ in range(3):
+        builder.append(b"k=v")
+    builder.log.advance_log_start(6)
+    truncate_log(builder.log, 7, builder.now_ms)
+    assert builder.log.producers.producers[1].last_sequence == 4
+    assert builder.append(b"k=5", producer_id=1, producer_epoch=0, base_sequence=5).first_offset == 7
+
+
 def test_truncated_segments_are_removed_from_the_end_and_later(tmp_path: Path) -> None:
     builder = a_log(tmp_path, segment_bytes=300)
     builder.append_batches(12)

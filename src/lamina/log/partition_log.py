@@ -388,7 +388,7 @@ class PartitionLog:
         yield from self._start_empty(truncation, now_ms) if truncation.fully else self._cut_active(truncation)
         self._end_at(self._segments.active.next_offset)
         self.epochs.forget_from(0 if truncation.fully else self._log_end_offset)
-        truncation.prepare_producers(self._segments, self._log_start_offset, self._log_end_offset, self.epochs.saving())
+        truncation.prepare_producers(self._segments, self._log_end_offset, self.epochs.saving())
         yield partial(self._on_disk, truncation.rebuild_producers)
         self.require_online()
         self.producers.take_over(truncation.producers, self._log_end_offset)
