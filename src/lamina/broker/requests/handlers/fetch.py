@@ -466,7 +466,7 @@ class Fetch:
         partitions: list[tuple[Partition, int]],
     ) -> PartitionFetched:
         (name, topic_id), index = key
-        topic = name or str(topic_id)
+        topic = name or ""
         try:
             topic = self._partitions.name_of(topic_id) if name is None else name
             if self._authorizer is not None:
@@ -498,7 +498,7 @@ class Fetch:
                 leader = current_leader(self._metadata.image, topic, index)
             return PartitionFetched(index, _known_code(request, error.code), -1, current_leader=leader)
         except Exception as error:
-            self._partitions.failed(topic, index, error)
+            self._partitions.failed(topic or str(topic_id), index, error)
             return PartitionFetched(index, _known_code(request, ErrorCode.KAFKA_STORAGE_ERROR), -1)
 
     def _preferred_replica(
@@ -573,6 +573,9 @@ def _divergence(log: PartitionLog, asked: FetchPartition) -> DivergingEpoch | No
 
     An offset that is deleted here is out of range, whatever the epochs say: there is nothing to go on from (R98).
     """
+    is_newest = asked.last_fetched_epoch == log.epochs.latest
+    if is_newest and log.log_start_offset <= asked.fetch_offset <= log.log_end_offset:
+        return None
     epoch, end_offset = log.epochs.end_of(asked.last_fetched_epoch, log.log_end_offset)
     if epoch < 0 or end_offset < 0 or asked.fetch_offset < log.log_start_offset:
         raise OffsetOutOfRange(
