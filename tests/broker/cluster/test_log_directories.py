@@ -57,11 +57,12 @@ def kept(members: Members, node_id: int, topic: str) -> bytes:
 
 
 def fail(members: Members, topic: str) -> LogDirectory:
-    """The directory in which broker 3 has a topic fails, and others lead it."""
+    """The directory in which broker 3 has a topic fails, others lead it, and every broker knows."""
     failed = place(members, 3, topic)
     failed.fail(OSError(5, "Input/output error"))
     members.run_until(lambda: in_sync(members, topic) == {1, 2} and members.state(topic).leader == 1)
     members.run_until(lambda: members.leads(1, topic))
+    members.run_until(lambda: all(one.image.partition(topic, 0).leader == 1 for one in members.up.values()))
     return failed
 
 
