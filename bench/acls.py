@@ -16,7 +16,6 @@ from lamina.broker.counters import RequestCounters
 from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.request import Request
 from lamina.clocks import SYSTEM_CLOCKS
-from lamina.image.diff import Changes
 from lamina.image.image import Image
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from lamina.security.authorizer import AccessIndex
@@ -57,11 +56,11 @@ def timed_us(look: Callable[[int], Any]) -> float:
 def main() -> None:
     logging.getLogger("lamina.audit").setLevel(logging.CRITICAL)
     acls = rules(1)
-    image = Image("bench", acls=acls)
+    image = Image("bench")
     index = AccessIndex(["User:admin"])
     authorizer = Authorizer(index, lambda: image, SYSTEM_CLOCKS)
     began = time.perf_counter()
-    authorizer.image_changed(Changes(acls=acls))
+    authorizer.rules_changed(acls, acls)
     sys.stdout.write(f"{RULES} rules indexed in {(time.perf_counter() - began) * 1e3:.1f} ms\n")
     client = cast(Any, SimpleNamespace(principal="User:7", host="10.0.0.7", listener_name="PLAINTEXT"))
     request = Request(0, 9, 1, "bench", client, RequestCounters("Produce", 9))
@@ -78,9 +77,8 @@ def main() -> None:
     def repeated(_: int) -> bool:
         return authorizer.allows(request, write, topic, "orders")
 
-    authorizer.image_changed(
-        Changes(acls={ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL): allow()})
-    )
+    more = {ResourcePattern(ResourceType.TOPIC, "orders", PatternType.LITERAL): allow()}
+    authorizer.rules_changed(more, acls | more)
     repeated(0)
     sys.stdout.write(f"first look-up {timed_us(first) - nothing:.2f} µs (at most 2)\n")
     sys.stdout.write(f"repeated look-up {timed_us(repeated) - nothing:.2f} µs (at most 0.2)\n")

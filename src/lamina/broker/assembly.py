@@ -105,7 +105,9 @@ def build_parts(
     else:
         deciding = _build_alone(ground, logs, storage, ask_broker, on_fatal)
     member_parts, publisher = deciding.member_parts, logs.publisher
-    metadata = Metadata(storage.node_id, publisher, deciding.participant)
+    participant = deciding.participant
+    publisher.decided = lambda: participant.decided
+    metadata = Metadata(storage.node_id, publisher, participant)
     coordination = _build_coordination(ground, logs, deciding, metadata)
     authorizer = _build_authorizer(ground, logs)
     # That of a member may be one that ZooKeeper gave.
@@ -130,7 +132,7 @@ def build_parts(
         removal=logs.removal,
         upkeep=Upkeep(clocks, threads, logs.directories, logs.partitions),
         publisher=publisher,
-        participant=deciding.participant,
+        participant=participant,
         member_parts=member_parts,
         fetchers=fetchers,
         metadata=metadata,

@@ -15,6 +15,8 @@ from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
 from lamina.security.scram import ScramCredential, ScramMechanism
 
+AccessRules = Mapping[ResourcePattern, frozenset[AccessRule]]
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -61,7 +63,7 @@ class Changes:
     deletions: Mapping[bytes, tuple[int, ...] | None] = field(default_factory=dict)
     """Deleted topics by id, with the brokers that may still hold them; ``None`` where none does any more."""
     features: Features | None = None
-    acls: Mapping[ResourcePattern, frozenset[AccessRule]] = field(default_factory=dict)
+    acls: AccessRules = field(default_factory=dict)
     """The rules that each pattern has now where they changed; it may have none."""
     scram_credentials: Mapping[str, Mapping[ScramMechanism, ScramCredential]] = field(default_factory=dict)
     """The credentials that each user has now where they changed; there may be none."""
@@ -114,12 +116,17 @@ def diff(old: Image, new: Image) -> Changes:
         controller_epoch=None if old.controller_epoch == new.controller_epoch else new.controller_epoch,
         deletions={topic_id: after for topic_id, (_, after) in _changed(old.deletions, new.deletions).items()},
         features=None if old.features == new.features else new.features,
-        acls={pattern: after or frozenset() for pattern, (_, after) in _changed(old.acls, new.acls).items()},
+        acls=changed_acls(old.acls, new.acls),
         scram_credentials={
             user: after or {} for user, (_, after) in _changed(old.scram_credentials, new.scram_credentials).items()
         },
         quotas={entity: after or {} for entity, (_, after) in _changed(old.quotas, new.quotas).items()},
     )
+
+
+def changed_acls(old: AccessRules, new: AccessRules) -> dict[ResourcePattern, frozenset[AccessRule]]:
+    """The rules that each pattern has now where they changed; it may have none."""
+    return {pattern: after or frozenset() for pattern, (_, after) in _changed(old, new).items()}
 
 
 def _changed(old: Mapping[K, V], new: Mapping[K, V]) -> dict[K, tuple[V | None, V | None]]:

@@ -1,11 +1,14 @@
 """SCRAM's users in a cluster: made at any broker, kept in ZooKeeper, let in by all (S43, S83)."""
 
+import asyncio
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lamina.broker.login.mechanisms import ScramUsers
+from lamina.broker.metadata.replicas import Replicas
 from lamina.security.scram import ScramClient, ScramError, ScramMechanism, ScramServer, salted_password
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
@@ -66,6 +69,24 @@ def test_a_user_that_is_made_at_any_broker_is_let_in_by_all(members: Members) ->
     assert gone.error_code == 0
     members.run_until(lambda: not any(one.image.scram_credentials for one in members.up.values()))
     assert not is_let_in(members, 1, "alice")
+
+
+def test_users_are_let_in_by_a_controller_that_still_opens_its_logs(
+    members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other brokers may log in as such users."""
+    make(members, 1, "alice")
+    members.create(1, "t", [[1]])
+    for node_id in (1, 2, 3):
+        members.stop(node_id)
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Replicas, "open", never)
+    process = members.begin_start(1)
+    members.run_until(lambda: process.member.is_controller)
+    assert is_let_in(members, 1, "alice")
 
 
 def salt_of(members: Members, node_id: int, user: str) -> bytes:

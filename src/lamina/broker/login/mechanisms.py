@@ -36,11 +36,11 @@ class LoginError(Exception):
 
 
 class ScramUsers:
-    """SCRAM's users, as the metadata has them now."""
+    """SCRAM's users, as they are decided: they depend on nothing that a broker has to do first."""
 
     def __init__(self, metadata: Metadata, secret: bytes) -> None:
-        """The salts of users come from ``secret`` that do not exist: the same on every broker and at all times, as the
-        salts of those that do, so it is the cluster's and stays."""
+        """Users that do not exist get salts that are made from ``secret``. It belongs to the cluster and stays, so
+        that these salts are the same on every broker and at all times, as those of users that exist."""
         self._metadata = metadata
         self._secret = secret
 
@@ -48,7 +48,7 @@ class ScramUsers:
         return ScramServer(mechanism, partial(self._find, mechanism), self._secret, token_urlsafe(_NONCE_BYTES))
 
     def _find(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
-        return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
+        return self._metadata.decided.scram_credentials.get(user, {}).get(mechanism)
 
 
 class TokenKeys:

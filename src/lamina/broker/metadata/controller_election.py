@@ -164,6 +164,8 @@ class ControllerElection:
             partial(self._remove_dead, tenure=tenure),
             self._resigned,
         )
+        # Others are served from now on, by what is stored.
+        self._following.obey()
         self._set_controller(_brokers(registered).get(self._node_id))
         registered = await self._hear(controller, registered, timeout_ms)
         await controller.begin(_brokers(registered), _ready(registered))

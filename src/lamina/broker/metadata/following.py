@@ -75,6 +75,10 @@ class Following:
             self._has_applied = True
         return applied
 
+    def obey(self) -> None:
+        """Have the access rules hold that are decided now, whatever is being applied."""
+        self._publisher.obey()
+
     async def run(self) -> None:
         """Follow until cancelled."""
         while True:

@@ -4,12 +4,18 @@ Owns the contract. Must not know who listens.
 """
 
 from lamina.broker.partitions.partition import Partition
-from lamina.image.diff import Changes
+from lamina.image.diff import AccessRules, Changes
 from lamina.settings.values import BrokerSettings
 
 
 class MetadataListener:
     """Is told when the metadata changes, and acts on it; each method is a turn of the loop."""
+
+    def rules_changed(self, changed: AccessRules, rules: AccessRules) -> None:
+        """Other access rules hold from now on: those of the patterns that changed, and all of them.
+
+        They may be told before anything else is done about the change that brought them.
+        """
 
     def settings_changed(self, settings: BrokerSettings) -> None:
         """The broker's settings are others from now on."""

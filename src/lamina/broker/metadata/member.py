@@ -192,6 +192,7 @@ class Member:
     async def change(self, change: Change) -> Image:
         controller = self._active_controller()
         version = await controller.change(change)
+        self._following.obey()
         await controller.wait_applied(version, _EVERYWHERE_SECONDS)
         return self._following.decided
 

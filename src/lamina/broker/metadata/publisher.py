@@ -2,7 +2,8 @@
 
 This is the only path by which anything here follows from metadata: the start (from an image of nothing), a topic made,
 a config set, a leader moved, a topic deleted. Owns the order of the effects, when ``Cluster.image`` becomes the
-new one, and the broker's settings as they are now. What the cluster has to know of the effects is returned, never
+new one, and the broker's settings as they are now. Access rules come first: they hold as they are decided, and wait for
+no disk. What the cluster has to know of the effects is returned, never
 written from here. Must not decide what the metadata is.
 """
 
@@ -26,7 +27,7 @@ from lamina.broker.threads import Threads
 from lamina.broker.turns import Turns, in_turns
 from lamina.clocks import Clocks
 from lamina.errors import StorageError
-from lamina.image.diff import Changes, PartitionChanged, diff
+from lamina.image.diff import AccessRules, Changes, PartitionChanged, changed_acls, diff
 from lamina.image.image import ConfigResource, Image, ResourceType
 from lamina.image.topic import NO_LEADER, Topic
 from lamina.image.topic import Partition as PartitionState
@@ -80,6 +81,10 @@ class Publisher:
         self._moves = moves
         self.truncations = truncations
         """Those of followers: a log is whole before this broker leads it."""
+        self.decided: Callable[[], Image] | None = None
+        """The metadata as it is stored, as far as this broker knows it. Set later: who decides has the publisher."""
+        self._rules: AccessRules = {}
+        """The access rules that hold."""
 
     @property
     def image(self) -> Image:
@@ -89,11 +94,24 @@ class Publisher:
     def add_listener(self, listener: MetadataListener) -> None:
         self._listeners.append(listener)
 
+    def obey(self) -> None:
+        """Have the access rules hold that are decided now."""
+        if self.decided is not None:
+            self._obey(self.decided())
+
+    def _obey(self, decided: Image) -> None:
+        before, self._rules = self._rules, decided.acls
+        changed = changed_acls(before, self._rules)
+        if changed:
+            for listener in self._listeners:
+                listener.rules_changed(changed, self._rules)
+
     async def apply(self, old: Image | None, new: Image, opened: Callable[[int, int], None] | None = None) -> Applied:
         """Do what follows from a change; without an old image, that is the start.
 
         ``opened`` is told how many of how many logs are open, while the broker starts.
         """
+        self._obey(new if self.decided is None else self.decided())
         changes = await self._threads.run(lambda: diff(Image(new.cluster_id) if old is None else old, new))
         turns = Turns(self._clocks)
         self._apply_broker_configs(changes, new)

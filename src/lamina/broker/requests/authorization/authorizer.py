@@ -14,7 +14,7 @@ from lamina.broker.loggers import LEVELS
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
-from lamina.image.diff import Changes
+from lamina.image.diff import AccessRules
 from lamina.image.image import Image
 from lamina.security.acls import OPERATIONS_ON, AccessRule, Operation, Permission, ResourceType
 from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, AccessIndex
@@ -31,8 +31,6 @@ MOST_DENIALS_TOLD = 100
 _ANY = None
 """In place of a name: on any resource of the type. Nothing that a client sends is that."""
 
-"""Those that answers tell of (S57)."""
-
 _Question = tuple[str, str, Operation, ResourceType, str | None]
 """Principal, address, and what is to be done with which resource."""
 
@@ -46,20 +44,22 @@ class _Told(dict[str, str | None]):
 
 class Authorizer(MetadataListener):
     def __init__(self, index: AccessIndex, image: Callable[[], Image], clocks: Clocks) -> None:
-        """``index`` has no rules yet: they come with the metadata."""
+        """``index`` has no rules yet: they come with the metadata. ``image`` is what clients are told."""
         self.clocks = clocks
         """For whoever asks about many things, in turns of the loop."""
         self._index = index
         self._image = image
+        self._rules: AccessRules = {}
+        """As the index has them, for the audit."""
         self._decisions: dict[_Question, bool] = {}
         self._allowed = set[_Question]()
         """Those of them that are allowed and that the audit is not told of, as long as levels of loggers stay."""
         self._levels_set = LEVELS.times_set
 
-    def image_changed(self, changes: Changes) -> None:
-        if changes.acls:
-            self._index.replace(changes.acls)
-            self._forget()
+    def rules_changed(self, changed: AccessRules, rules: AccessRules) -> None:
+        self._rules = rules
+        self._index.replace(changed)
+        self._forget()
 
     def allows(self, request: Request, operation: Operation, type_: ResourceType, name: str) -> bool:
         """And tells the audit."""
@@ -180,8 +180,8 @@ class Authorizer(MetadataListener):
         if name is None:
             return "the rules of all resources"
         permission = Permission.ALLOW if is_allowed else Permission.DENY
-        acls, patterns = self._image().acls, self._index.patterns_about(type_, name)
-        found = [(pattern, rule) for pattern in patterns for rule in acls.get(pattern, ())]
+        patterns = self._index.patterns_about(type_, name)
+        found = [(pattern, rule) for pattern in patterns for rule in self._rules.get(pattern, ())]
         for pattern, rule in found:
             if rule.permission is permission and _is_about(rule, principal, host, operation, is_allowed):
                 return (
