@@ -1,7 +1,9 @@
 """A controller that still opens its logs: it decides for the clients of others, by the rules that are stored."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -11,7 +13,7 @@ from lamina.errors import ErrorCode
 from lamina.security.acls import Operation, PatternType, Permission, ResourceType
 from lamina.settings.authorization import STANDARD_AUTHORIZER
 from tests.broker.cluster.conftest import NewMembers
-from tests.broker.cluster.members import MemberProcess, Members
+from tests.broker.cluster.members import DELETE_TOPICS, MemberProcess, Members
 
 CREATE_ACLS = 30
 ROOT, ALICE, BROKERS = "User:root", "User:alice", "User:ANONYMOUS"
@@ -79,6 +81,18 @@ def start_again(members: Members, monkeypatch: pytest.MonkeyPatch) -> MemberProc
     process = start_slowly(members, 1)
     members.run_until(lambda: process.member.is_controller)
     return process
+
+
+def test_nobody_deletes_a_topic_by_its_id_without_a_right(
+    new_members: NewMembers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = one_with_a_topic(new_members)
+    process = start_again(members, monkeypatch)
+    topic_id = next(iter(process.member.decided.topic_names))
+    asked = {"topics": [{"name": None, "topic_id": UUID(bytes=topic_id)}], "timeout": timedelta(seconds=5)}
+    (kept,) = as_user(members, ALICE, 1, DELETE_TOPICS, 6, **asked).responses
+    assert (kept.error_code, kept.name) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
+    assert not process.member.decided.topics["t"].is_being_deleted
 
 
 def test_a_denial_stands_where_what_no_rule_is_about_is_everybodys(

@@ -195,7 +195,7 @@ _TABLE: tuple[tuple[Api, Callable[[HandlerParts], Handler]], ...] = (
             create_topics.handle, p.metadata, p.directories, p.client_quotas, p.message_thread, p.clocks, p.authorizer
         ),
     ),
-    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.client_quotas, p.clocks)),
+    (delete_topics.API, lambda p: partial(delete_topics.handle, p.metadata, p.client_quotas, p.clocks, p.authorizer)),
     (delete_records.API, lambda p: partial(delete_records.handle, p.partitions, p.clocks)),
     (init_producer_id.API, lambda p: partial(init_producer_id.handle, p.transactions, p.producer_ids)),
     (offset_for_leader_epoch.API, lambda p: partial(offset_for_leader_epoch.handle, p.partitions, p.clocks)),

@@ -1,14 +1,14 @@
 """What requests check that name topics by names or ids, DeleteTopics above all.
 
-That needs DELETE of the cluster, or DESCRIBE and DELETE of each topic.
-
-A topic that is named by an id and may not be described keeps its name for itself. Must not know how topics go.
+That needs DELETE of the cluster, or DESCRIBE and DELETE of each topic. Names are decided on here, before they are
+looked for. Which topic has an id is known for certain inside the change alone, so the handler asks :func:`why_kept`
+there; a topic that may not be described keeps its name for itself. Must not know how topics go.
 """
 
-from typing import Any
-from uuid import UUID
+from typing import Any, NamedTuple
 
 from lamina.broker.requests.api import Handler
+from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.authorization.guards import Guard, Guarding, changed, denial, with_divided
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
@@ -19,35 +19,43 @@ from lamina.security.authorizer import CLUSTER_NAME
 _FIRST_BY_ID = 6
 
 
+class Kept(NamedTuple):
+    """A topic that a client may not delete."""
+
+    error: KafkaError
+    name: str | None
+    """What a client is told that names it by its id."""
+
+
+def why_kept(authorizer: Authorizer, request: Request, topic: str) -> Kept | None:
+    if _may_delete_all(authorizer, request):
+        return None
+    for operation, name in ((Operation.DESCRIBE, None), (Operation.DELETE, topic)):
+        if not authorizer.allows(request, operation, ResourceType.TOPIC, topic):
+            return Kept(denial(operation, ResourceType.TOPIC), name)
+    return None
+
+
+def _may_delete_all(authorizer: Authorizer, request: Request) -> bool:
+    return authorizer.allows_filtering(request, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
 def delete_topics(guarding: Guarding) -> Handler:
+    """Those that are named by their ids are the handler's."""
     api, handle, authorizer = guarding
 
-    def refused(request: Request, name: str | None, topic_id: UUID | None) -> tuple[KafkaError, str | None] | None:
-        """Why this topic stays, and the name to tell; what is not there, or not named well, is the handler's."""
-        of_id = authorizer.topic_name(topic_id) if name is None else None
-        topic = of_id if name is None else name
-        if topic is None:
-            return None
-        if not authorizer.allows(request, Operation.DESCRIBE, ResourceType.TOPIC, topic):
-            return denial(Operation.DESCRIBE, ResourceType.TOPIC), name
-        if not authorizer.allows(request, Operation.DELETE, ResourceType.TOPIC, topic):
-            return denial(Operation.DELETE, ResourceType.TOPIC), topic
-        return None
-
     async def guarded(request: Request, message: Any) -> Any:
-        if authorizer.allows_filtering(request, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME):
+        if _may_delete_all(authorizer, request):
             return await handle(request, message)
         field = "topics" if request.api_version >= _FIRST_BY_ID else "topic_names"
         allowed, answers = [], []
         async for one in in_turns(getattr(message, field), authorizer.clocks):
-            by_name = isinstance(one, str)
-            refusal = refused(request, one if by_name else one.name, None if by_name else one.topic_id)
-            if refusal is None:
+            name = one if isinstance(one, str) else one.name
+            kept = None if name is None else why_kept(authorizer, request, name)
+            if kept is None:
                 allowed.append(one)
             else:
-                error, name = refusal
-                (answer,) = api.error_response(request, message.replace(**{field: (one,)}), error).responses
-                answers.append(answer.replace(name=name))
+                answers += api.error_response(request, message.replace(**{field: (one,)}), kept.error).responses
         if not answers:
             return await handle(request, message)
         response = await handle(request, message.replace(**{field: tuple(allowed)}))

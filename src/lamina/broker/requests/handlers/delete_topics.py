@@ -3,18 +3,22 @@
 Behaviour: topics that are there are taken out of service and forgotten in one change, before the answer; their
 files go later. An unknown name is UNKNOWN_TOPIC_OR_PARTITION, an unknown id UNKNOWN_TOPIC_ID. A topic that is
 named twice, by name or id, stays and gets INVALID_REQUEST. Nothing is deleted with `delete.topic.enable=false`. A
-client above its quota of changes gets THROTTLING_QUOTA_EXCEEDED for each topic (S64).
+client above its quota of changes gets THROTTLING_QUOTA_EXCEEDED for each topic (S64). Whether the client may delete
+a topic that it names by its id is decided inside the change, by the name that the topic has there.
 Version notes: by name or id, not both, in v6; messages from v5; below v3 there is no code for disabled deletion,
 and INVALID_REQUEST stands for it; below v5 what exceeds a quota is done all the same, and the client told to wait.
 Not done: the timeout is not looked at.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from lamina.broker.metadata.metadata import Metadata
 from lamina.broker.requests.api import Api
+from lamina.broker.requests.authorization.authorizer import Authorizer
+from lamina.broker.requests.authorization.topics import Kept, why_kept
 from lamina.broker.requests.client_quotas import ClientQuotas, TopicChanges
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns, in_turns
@@ -38,19 +42,31 @@ class Asked(NamedTuple):
     topic_id: UUID | None
 
 
+_Outcome = Topic | KafkaError | Kept
+_KeptBy = Callable[[str], Kept | None]
+
+
 async def handle(
-    metadata: Metadata, client_quotas: ClientQuotas, clocks: Clocks, request: Request, message: Any
+    metadata: Metadata,
+    client_quotas: ClientQuotas,
+    clocks: Clocks,
+    authorizer: Authorizer | None,
+    request: Request,
+    message: Any,
 ) -> Any:
     if not metadata.settings[DELETE_TOPIC_ENABLE]:
         disabled = TopicDeletionDisabled if request.api_version >= _FIRST_WITH_DISABLED else InvalidRequest
         raise disabled("delete.topic.enable is false")
     every = _asked(message)
     changes = client_quotas.changes(request, is_strict=request.api_version >= _FIRST_STRICT)
-    outcomes: list[Topic | KafkaError] = []
+    outcomes: list[_Outcome] = []
+
+    def kept(topic: str) -> Kept | None:
+        return None if authorizer is None else why_kept(authorizer, request, topic)
 
     async def change(image: Image) -> Image:
         turns = Turns(clocks)
-        outcomes[:] = [_within(changes, outcome) for outcome in await _find_all(image, every, turns)]
+        outcomes[:] = [_within(changes, outcome) for outcome in await _find_all(image, every, kept, turns)]
         names = [outcome.name for outcome in outcomes if isinstance(outcome, Topic)]
         for start in range(0, len(names), _TOPICS_AT_A_TIME):
             image = mark_deleted(image, *names[start : start + _TOPICS_AT_A_TIME])
@@ -66,7 +82,7 @@ async def handle(
     return shape(responses=tuple(responses))
 
 
-def _within(changes: TopicChanges, outcome: Topic | KafkaError) -> Topic | KafkaError:
+def _within(changes: TopicChanges, outcome: _Outcome) -> _Outcome:
     """The topic only if the client's quota lets it go."""
     try:
         if isinstance(outcome, Topic):
@@ -82,10 +98,10 @@ def _asked(message: Any) -> list[Asked]:
     return [Asked(topic.name, topic.topic_id) for topic in message.topics]
 
 
-async def _find_all(image: Image, every: list[Asked], turns: Turns) -> list[Topic | KafkaError]:
+async def _find_all(image: Image, every: list[Asked], kept: _KeptBy, turns: Turns) -> list[_Outcome]:
     found = []
     for asked in every:
-        found.append(_find(image, asked))
+        found.append(_find(image, asked, kept))
         await turns.step()
     named = Counter(topic.name for topic in found if isinstance(topic, Topic))
     return [
@@ -96,7 +112,7 @@ async def _find_all(image: Image, every: list[Asked], turns: Turns) -> list[Topi
     ]
 
 
-def _find(image: Image, asked: Asked) -> Topic | KafkaError:
+def _find(image: Image, asked: Asked, kept: _KeptBy) -> _Outcome:
     try:
         if asked.topic_id is None:
             if asked.name is None:
@@ -104,12 +120,15 @@ def _find(image: Image, asked: Asked) -> Topic | KafkaError:
             return image.topic(asked.name)
         if asked.name is not None:
             raise InvalidRequest("a topic is named by its name or by its id, not by both")
-        return image.topic_with_id(asked.topic_id.bytes)
+        topic = image.topic_with_id(asked.topic_id.bytes)
     except KafkaError as error:
         return error.without_frames()
+    return kept(topic.name) or topic
 
 
-def _response(shape: Shape, asked: Asked, outcome: Topic | KafkaError) -> Any:
+def _response(shape: Shape, asked: Asked, outcome: _Outcome) -> Any:
+    if isinstance(outcome, Kept):
+        asked, outcome = asked._replace(name=outcome.name), outcome.error
     if isinstance(outcome, KafkaError):
         return shape(name=asked.name, topic_id=asked.topic_id, error_code=outcome.code, error_message=str(outcome))
     return shape(name=outcome.name, topic_id=UUID(bytes=outcome.id), error_code=ErrorCode.NONE, error_message=None)
