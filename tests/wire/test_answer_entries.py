@@ -2,10 +2,10 @@ from typing import Any
 
 import pytest
 
-from lamina.wire.answer_entries import has_entries
-from lamina.wire.building import response_shape
+from lamina.wire.answer_entries import has_entries, names_entries
+from lamina.wire.building import build_request, response_shape
 
-LIST_OFFSETS, FIND_COORDINATOR, HEARTBEAT, METADATA = 2, 10, 12, 3
+LIST_OFFSETS, FIND_COORDINATOR, HEARTBEAT, METADATA, DESCRIBE_PRODUCERS = 2, 10, 12, 3, 61
 
 
 def offsets_of(*counts: int) -> Any:
@@ -47,3 +47,10 @@ def test_numbers_do_not_count() -> None:
     answer = shape(brokers=(), cluster_id=None, controller_id=1, topics=(topic,), cluster_authorized_operations=0)
     assert has_entries(answer, 2)
     assert not has_entries(answer, 3)
+
+
+def test_numbers_count_that_a_request_names() -> None:
+    request = build_request(DESCRIBE_PRODUCERS, 0, {"topics": [{"name": "t", "partition_indexes": range(9)}]})
+    assert names_entries(request, 10)
+    assert not names_entries(request, 11)
+    assert not has_entries(request, 2)

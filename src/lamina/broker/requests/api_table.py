@@ -304,7 +304,7 @@ FORWARDABLE = frozenset(api.key for api in APIS if api.is_for_controller)
 
 
 def table(parts: HandlerParts) -> list[tuple[Api, Handler]]:
-    return [(api, guarded(api, bind(parts), parts.authorizer)) for api, bind in _TABLE]
+    return [(api, guarded(api, bind(parts), parts.authorizer, parts.message_thread)) for api, bind in _TABLE]
 
 
 def checks(parts: HandlerParts) -> dict[int, Check]:

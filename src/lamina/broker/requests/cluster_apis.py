@@ -42,4 +42,7 @@ def cluster_table(
         (follow_metadata.API, partial(follow_metadata.handle, member, message_thread, clocks)),
         (envelope_api.API, envelope.handle),
     )
-    return [(api, for_brokers(guarded(api, handle, authorizer), broker_principals)) for api, handle in handlers]
+    return [
+        (api, for_brokers(guarded(api, handle, authorizer, message_thread), broker_principals))
+        for api, handle in handlers
+    ]

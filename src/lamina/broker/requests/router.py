@@ -24,7 +24,7 @@ from lamina.broker.requests.request_watch import RequestWatch
 from lamina.broker.threads import Threads
 from lamina.broker.waits import WAITS, Waits
 from lamina.errors import KafkaError, UnknownServerError
-from lamina.wire.answer_entries import has_entries
+from lamina.wire.answer_entries import has_entries, names_entries
 from lamina.wire.answer_errors import error_codes
 from lamina.wire.api_keys import ADD_PARTITIONS_TO_TXN, API_VERSIONS, WRITE_TXN_MARKERS
 from lamina.wire.codec import encode_response, parse_request
@@ -132,11 +132,11 @@ class Router:
         return request, _encoded(request, response)
 
     def _made_from_error(self, api: Api, request: Request, message: Any, error: Exception) -> Any:
-        """The response that tells an error of a handler; one that is to end the connection is raised."""
+        """The response that tells an error of a handler, or what makes it; one that ends the connection is raised."""
         if isinstance(error, CloseConnection):
             raise error
         known = error if isinstance(error, KafkaError) else self._unexpected(api, request, error)
-        return api.error_response(request, message, known)
+        return self._error_response(api, request, message, known)
 
     def refuse(self, client: Client, frame: memoryview, error: KafkaError) -> tuple[Request, Response]:
         """The response that tells this error to a request which is not served; raises as :meth:`serve`."""
@@ -218,21 +218,18 @@ class Router:
             WAITS.set(request.waits)
         try:
             answered = await response
-        except KafkaError as error:
-            answered = await self._error_response(api, request, message, error)
-        except CloseConnection:
-            raise
         except Exception as error:
-            answered = await self._error_response(api, request, message, self._unexpected(api, request, error))
+            answered = await _awaited(self._made_from_error(api, request, message, error))
         request.unpark()
         if type(answered) is not list and answered is not None and has_entries(answered, LARGE_RESPONSE_ENTRIES):
             return await self._encode_large(request, answered)
         return _encoded(request, answered)
 
-    async def _error_response(self, api: Api, request: Request, message: Any, error: KafkaError) -> Any:
-        if api.parse is not None or not has_entries(message, LARGE_RESPONSE_ENTRIES):
+    def _error_response(self, api: Api, request: Request, message: Any, error: KafkaError) -> Any:
+        """Made on a thread where it tells of many entries, and then awaited."""
+        if api.parse is not None or not names_entries(message, LARGE_RESPONSE_ENTRIES):
             return api.error_response(request, message, error)
-        return await self._message_thread.compute(lambda: api.error_response(request, message, error))
+        return self._message_thread.compute(lambda: api.error_response(request, message, error))
 
     async def _encode_large(self, request: Request, response: Any) -> Response:
         response = _throttled(request, response)
@@ -257,6 +254,10 @@ class Router:
         logger.error("%s: %s version %d failed", request.client.peer, api.name, request.api_version, exc_info=error)
         self._counters.count_unexpected(Place.HANDLER)
         return UnknownServerError("the broker failed unexpectedly; its log says how")
+
+
+async def _awaited(answer: Any) -> Any:
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 def _stays_here(api: Api, request: Request, body: memoryview) -> bool:

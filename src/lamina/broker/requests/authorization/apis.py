@@ -31,6 +31,7 @@ from lamina.broker.requests.authorization.transactions import (
 )
 from lamina.broker.requests.authorized_operations import NOT_ASKED
 from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.security.acls import Operation, ResourceType
 from lamina.wire import api_keys
 
@@ -45,7 +46,7 @@ def _describe_cluster(authorizer: Authorizer, request: Request, response: Any) -
 
 def _write_txn_markers(guarding: Guarding) -> Handler:
     """Either of two operations; only a denial of the second is told."""
-    _, handle, authorizer = guarding
+    handle, authorizer = guarding.handle, guarding.authorizer
     strict = needing(on_cluster(Operation.CLUSTER_ACTION))(guarding)
 
     def guarded(request: Request, message: Any) -> Any:
@@ -143,8 +144,8 @@ OPEN = frozenset({api_keys.API_VERSIONS, api_keys.SASL_HANDSHAKE, api_keys.SASL_
 """Whoever has a connection may ask these."""
 
 
-def guarded(api: Api, handle: Handler, authorizer: Authorizer | None) -> Handler:
+def guarded(api: Api, handle: Handler, authorizer: Authorizer | None, message_thread: Threads) -> Handler:
     """The handler as clients reach it. An API that nobody has thought of here is a mistake, and nobody may ask it."""
     if authorizer is None or api.key in ASKING_THEMSELVES or api.key in OPEN:
         return handle
-    return GUARDS[api.key](Guarding(api, handle, authorizer))
+    return GUARDS[api.key](Guarding(api, handle, authorizer, message_thread))

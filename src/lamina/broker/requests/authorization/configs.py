@@ -36,7 +36,7 @@ def refusal(authorizer: Authorizer, request: Request, operation: Operation, reso
 
 
 def alter_configs(guarding: Guarding) -> Handler:
-    api, handle, authorizer = guarding
+    api, handle, authorizer = guarding.api, guarding.handle, guarding.authorizer
 
     async def guarded(request: Request, message: Any) -> Any:
         allowed, refused = [], []

@@ -2,15 +2,18 @@
 
 Owns the forms that a check can take. A guard looks at the request alone, before the handler does: what is not allowed
 is told as that, whether it exists or not (S59). Of a request with several entries the handler gets those that are
-allowed, and the others come back with their error, told by the API's own answer for errors. Must not know any API.
+allowed, and the others come back with their error, told by the API's own answer for errors. However many entries there
+are, the loop is not held up: they are decided on in turns, and answers of many entries are made on a thread. Must not
+know any API.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lamina.broker.requests.api import Api, Handler
 from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.request import Request
+from lamina.broker.threads import Threads
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import (
@@ -22,9 +25,12 @@ from lamina.errors import (
 )
 from lamina.security.acls import Operation, ResourceType
 from lamina.security.authorizer import CLUSTER_NAME
+from lamina.wire.answer_entries import names_entries
 
-_AT_ONCE = 256
+AT_ONCE = 256
 """To decide on one that nobody has asked about takes two microseconds, and to tell of its denial twenty."""
+
+T = TypeVar("T")
 
 
 class Guarding(NamedTuple):
@@ -33,6 +39,15 @@ class Guarding(NamedTuple):
     api: Api
     handle: Handler
     authorizer: Authorizer
+    message_thread: Threads
+
+    def apart(self, named: Any, work: Callable[[], T]) -> "T | Awaitable[T]":
+        """What is made of all that a request names: where that is much, on a thread."""
+        return self.message_thread.compute(work) if names_entries(named, AT_ONCE) else work()
+
+    def refusal(self, request: Request, message: Any, error: KafkaError) -> Any:
+        """The response that tells this error of everything that the request names, now or awaited."""
+        return self.apart(message, lambda: self.api.error_response(request, message, error))
 
 
 Guard = Callable[[Guarding], Handler]
@@ -80,7 +95,7 @@ def needing(*needs: Need) -> Guard:
     """Each in this order; the first that is not met is told to every part of the request."""
 
     def guard(guarding: Guarding) -> Handler:
-        _, handle, authorizer = guarding
+        handle, authorizer = guarding.handle, guarding.authorizer
 
         def guarded(request: Request, message: Any) -> Any:
             for operation, type_, name_of in needs:
@@ -96,19 +111,15 @@ def each(operation: Operation, type_: ResourceType, entries: str, results: str, 
     """Each entry of a request by its name; ``entries`` is a field of the request, ``results`` one of the response."""
 
     def guard(guarding: Guarding) -> Handler:
-        api, handle, authorizer = guarding
+        handle, authorizer = guarding.handle, guarding.authorizer
 
         def answer(request: Request, message: Any, allowed: tuple[Any, ...], denied: tuple[Any, ...]) -> Any:
             if not denied:
                 return handle(request, message)
-            error = denial(operation, type_)
+            refusal = guarding.refusal(request, message.replace(**{entries: denied}), denial(operation, type_))
             if not allowed:
-                return api.error_response(request, message, error)
-            refused = getattr(api.error_response(request, message.replace(**{entries: denied}), error), results)
-            return changed(
-                handle(request, message.replace(**{entries: allowed})),
-                lambda response: response.replace(**{results: (*getattr(response, results), *refused)}),
-            )
+                return refusal
+            return with_refusal(handle(request, message.replace(**{entries: allowed})), refusal, results)
 
         def guarded(request: Request, message: Any) -> Any:
             return with_divided(
@@ -127,7 +138,7 @@ def told(change: Callable[[Authorizer, Request, Any], Any]) -> Guard:
     """Nothing is refused, and the response told without what the client may not see."""
 
     def guard(guarding: Guarding) -> Handler:
-        _, handle, authorizer = guarding
+        handle, authorizer = guarding.handle, guarding.authorizer
 
         def guarded(request: Request, message: Any) -> Any:
             return changed(handle(request, message), lambda response: change(authorizer, request, response))
@@ -155,7 +166,7 @@ Divided = Callable[[tuple[Any, ...], tuple[Any, ...]], Any]
 
 def with_divided(clocks: Clocks, every: Collection[Any], is_allowed: Callable[[Any], bool], then: Divided) -> Any:
     """As ``divided``; many in turns of the loop."""
-    if len(every) > _AT_ONCE:
+    if len(every) > AT_ONCE:
         return _divided_in_turns(clocks, every, is_allowed, then)
     return then(*divided(every, is_allowed))
 
@@ -167,8 +178,16 @@ async def _divided_in_turns(
     denied: list[Any] = []
     async for one in in_turns(every, clocks):
         (allowed if is_allowed(one) else denied).append(one)
-    answer = then(tuple(allowed), tuple(denied))
-    return await answer if isinstance(answer, Awaitable) else answer
+    return await awaited(then(tuple(allowed), tuple(denied)))
+
+
+def with_refusal(response: Any, refusal: Any, entries: str) -> Any:
+    """The response of a handler with the entries of a refusal at its end; both may be awaited."""
+
+    def joined(told: Any, refused: Any) -> Any:
+        return told.replace(**{entries: (*getattr(told, entries), *getattr(refused, entries))})
+
+    return changed(response, lambda told: changed(refusal, lambda refused: joined(told, refused)))
 
 
 def changed(response: Any, change: Callable[[Any], Any]) -> Any:
@@ -179,5 +198,9 @@ def changed(response: Any, change: Callable[[Any], Any]) -> Any:
 
 
 async def _changed_later(response: Awaitable[Any], change: Callable[[Any], Any]) -> Any:
-    answer = change(await response)
+    return await awaited(change(await response))
+
+
+async def awaited(answer: Any) -> Any:
+    """What is there at once, or comes later."""
     return await answer if isinstance(answer, Awaitable) else answer

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from lamina.broker.requests.api import Handler
 from lamina.broker.requests.authorization.authorizer import Authorizer
-from lamina.broker.requests.authorization.guards import Guard, Guarding, changed, denial, with_divided
+from lamina.broker.requests.authorization.guards import Guard, Guarding, denial, with_divided, with_refusal
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.errors import KafkaError
@@ -42,7 +42,7 @@ def _may_delete_all(authorizer: Authorizer, request: Request) -> bool:
 
 def delete_topics(guarding: Guarding) -> Handler:
     """Those that are named by their ids are the handler's."""
-    api, handle, authorizer = guarding
+    api, handle, authorizer = guarding.api, guarding.handle, guarding.authorizer
 
     async def guarded(request: Request, message: Any) -> Any:
         if _may_delete_all(authorizer, request):
@@ -68,7 +68,7 @@ def each_topic(operation: Operation) -> Guard:
     """Each topic of a request that names it by its name or by its id; one whose id is unknown is the handler's."""
 
     def guard(guarding: Guarding) -> Handler:
-        api, handle, authorizer = guarding
+        handle, authorizer = guarding.handle, guarding.authorizer
 
         def is_allowed(request: Request, topic: Any) -> bool:
             name = topic.name if hasattr(topic, "name") else authorizer.topic_name(topic.topic_id)
@@ -77,13 +77,11 @@ def each_topic(operation: Operation) -> Guard:
         def answer(request: Request, message: Any, allowed: tuple[Any, ...], denied: tuple[Any, ...]) -> Any:
             if not denied:
                 return handle(request, message)
-            refused = api.error_response(request, message.replace(topics=denied), denial(operation, ResourceType.TOPIC))
+            error = denial(operation, ResourceType.TOPIC)
+            refusal = guarding.refusal(request, message.replace(topics=denied), error)
             if not allowed:
-                return refused
-            return changed(
-                handle(request, message.replace(topics=allowed)),
-                lambda response: response.replace(topics=(*response.topics, *refused.topics)),
-            )
+                return refusal
+            return with_refusal(handle(request, message.replace(topics=allowed)), refusal, "topics")
 
         def guarded(request: Request, message: Any) -> Any:
             return with_divided(

@@ -46,8 +46,8 @@ async def handle(
     topics: list[Any] = []
     names = _names(metadata.image, message)
     if authorizer is not None:
-        names, denied = _divided(authorizer, request, message, names)
-        topics += [_denied(topic_shape, name) for name in denied]
+        names, denied = await _divided(authorizer, request, message, names)
+        topics += [_denied(topic_shape, name) async for name in in_turns(denied, clocks)]
     async for name in in_turns(names, clocks):
         if left == 0:
             return _answer(shape, topics, next_topic=name)
@@ -86,11 +86,17 @@ def _names(image: Image, message: Any) -> list[str]:
     return sorted(wanted)
 
 
-def _divided(authorizer: Authorizer, request: Request, message: Any, names: list[str]) -> tuple[list[str], list[str]]:
+async def _divided(
+    authorizer: Authorizer, request: Request, message: Any, names: list[str]
+) -> tuple[list[str], list[str]]:
     """Those that the client may describe, and those that it has asked for by name and may not."""
     may_describe = authorizer.allows if message.topics else authorizer.allows_filtering
-    allowed = [name for name in names if may_describe(request, Operation.DESCRIBE, ResourceType.TOPIC, name)]
-    return allowed, sorted({*names} - {*allowed}) if message.topics else []
+    allowed: list[str] = []
+    denied: list[str] = []
+    async for name in in_turns(names, authorizer.clocks):
+        is_allowed = may_describe(request, Operation.DESCRIBE, ResourceType.TOPIC, name)
+        (allowed if is_allowed else denied).append(name)
+    return allowed, denied if message.topics else []
 
 
 def _denied(shape: Shape, name: str) -> Any:

@@ -3,14 +3,14 @@
 Behaviour: brokers as this listener advertises them, the controller, and the topics asked for: all of them for
 a null list (an empty list in v0), none for an empty one. A partition without a leader that can be reached by this
 listener is LEADER_NOT_AVAILABLE or LISTENER_NOT_FOUND, and told all the same. A topic that is not there is made if the
-client and `auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Everybody may do
-everything, and if asked the answer says so. Many topics are answered in turns of the loop; one of many partitions is
-encoded on a thread.
+client and `auto.create.topics.enable` allow it, before the answer. Encoded topics are kept as bytes. Topics that the
+client may not describe are left out, and denied where it names them (S58); if asked, the answer says what it may do.
+Many topics are answered in turns of the loop; one of many partitions is encoded on a thread.
 Version notes: v0 leaves out replicas that are away (REPLICA_NOT_AVAILABLE); LISTENER_NOT_FOUND from v6; by topic id
 from v12 (v10 and v11 carry ids but may not be asked by them).
 """
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -92,12 +92,15 @@ class DescribeTopics:
         if self._authorizer is not None and message.topics:
             if len(message.topics) > _TOPICS_AT_A_TIME:
                 return self._check_and_answer(self._authorizer, request, message, missing)
-            errors = _denied(self._authorizer, request, message, missing)
+            errors = {name: error for name, error in _looked_at(self._authorizer, request, message, missing) if error}
             missing = [name for name in missing if name not in errors]
         if missing:
             return self._create_and_answer(request, message, missing, errors)
         if self._names_all(request, message):
-            wanted: Sequence[_Asked] = self._all_topics(request)
+            every = self._all_topics()
+            if self._authorizer is not None:
+                return self._answer_visible(self._authorizer, request, message, every)
+            wanted: Sequence[_Asked] = every
         elif len(message.topics) > _TOPICS_AT_A_TIME:
             return self._find_and_answer(request, message, errors)
         else:
@@ -117,11 +120,9 @@ class DescribeTopics:
     async def _check_and_answer(
         self, authorizer: Authorizer, request: Request, message: Any, missing: list[str]
     ) -> Response:
-        """For many topics: what is decided about each is found in turns, and known when it is looked at."""
-        async for topic in in_turns(message.topics, self._clocks):
-            if topic.name:
-                authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        errors = _denied(authorizer, request, message, missing)
+        """For many topics."""
+        every = in_turns(_looked_at(authorizer, request, message, missing), self._clocks)
+        errors = {name: error async for name, error in every if error}
         missing = [name for name in missing if name not in errors]
         if missing:
             return await self._create_and_answer(request, message, missing, errors)
@@ -213,16 +214,19 @@ class DescribeTopics:
     def _names_all(self, request: Request, message: Any) -> bool:
         return message.topics is None or (request.api_version == 0 and not message.topics)
 
-    def _all_topics(self, request: Request) -> list[Topic]:
-        every = [topic for topic in self._metadata.image.topics.values() if not topic.is_being_deleted]
-        authorizer = self._authorizer
-        if authorizer is None:
-            return every
-        return [
+    def _all_topics(self) -> list[Topic]:
+        return [topic for topic in self._metadata.image.topics.values() if not topic.is_being_deleted]
+
+    async def _answer_visible(
+        self, authorizer: Authorizer, request: Request, message: Any, every: Sequence[Topic]
+    ) -> Response:
+        """Of all topics those that the client may describe."""
+        wanted = [
             topic
-            for topic in every
+            async for topic in in_turns(every, self._clocks)
             if authorizer.allows_filtering(request, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
+        return await self._answer_in_turns(request, message, wanted)
 
     def _operations(self, request: Request, message: Any, topic: str) -> int:
         if not getattr(message, "include_topic_authorized_operations", False):
@@ -288,18 +292,21 @@ class DescribeTopics:
         return kept[2]
 
 
-def _denied(authorizer: Authorizer, request: Request, message: Any, missing: Sequence[str]) -> dict[str, KafkaError]:
-    """What is said of topics that the client may not describe, or not create where that is what it asks for."""
-    errors: dict[str, KafkaError] = {}
+def _looked_at(
+    authorizer: Authorizer, request: Request, message: Any, missing: Sequence[str]
+) -> Iterator[tuple[str, KafkaError | None]]:
+    """What is said of each topic that the client may not describe, or not create where that is what it asks for."""
+    may_create_all = missing and authorizer.allows_filtering(
+        request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME
+    )
+    to_create = frozenset(() if may_create_all else missing)
     for name in dict.fromkeys(topic.name for topic in message.topics if topic.name):
+        error = None
         if not authorizer.allows(request, Operation.DESCRIBE, ResourceType.TOPIC, name):
-            errors[name] = denial(Operation.DESCRIBE, ResourceType.TOPIC)
-    to_create = [name for name in missing if name not in errors]
-    if to_create and not authorizer.allows_filtering(request, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
-        for name in to_create:
-            if not authorizer.allows(request, Operation.CREATE, ResourceType.TOPIC, name):
-                errors[name] = denial(Operation.CREATE, ResourceType.TOPIC)
-    return errors
+            error = denial(Operation.DESCRIBE, ResourceType.TOPIC)
+        elif name in to_create and not authorizer.allows(request, Operation.CREATE, ResourceType.TOPIC, name):
+            error = denial(Operation.CREATE, ResourceType.TOPIC)
+        yield name, error
 
 
 def _topic_shape(request: Request) -> Shape:

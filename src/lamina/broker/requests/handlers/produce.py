@@ -17,7 +17,7 @@ that no topic has is UNKNOWN_TOPIC_ID.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence, Set
 from uuid import UUID
 
 from lamina.broker.counters import Counters, Place
@@ -128,10 +128,17 @@ class Produce:
     def handle(self, request: Request, message: ProduceRequest) -> Response | Awaitable[Response]:
         if message.acks not in (-1, 0, 1):
             raise InvalidRequiredAcks(f"acks {message.acks} is none of -1, 0 and 1")
-        denied = None if self._authorizer is None else self._denied(self._authorizer, request, message)
-        if denied or _are_many(message):
+        authorizer = self._authorizer
+        if authorizer is not None:
+            _check_transactional(authorizer, request, message)
+        if _are_many(message):
             request.holds_frame = True
-            return self._handle_many(request, message, denied or frozenset())
+            return self._handle_many(request, message)
+        if authorizer is not None:
+            denied = {name for topic in message.topics if (name := _denied(authorizer, request, topic)) is not None}
+            if denied:
+                request.holds_frame = True
+                return self._handle_some(request, message, denied, Turns(self._clocks))
         if request.api_version >= FIRST_WITH_TOPIC_IDS:
             message = message._replace(topics=[self._named(topic) for topic in message.topics])
         if message.transactional_id is not None:
@@ -161,22 +168,20 @@ class Produce:
             _settle(request, message)
         return self._answer(request, message, topics, self._metadata.image)
 
-    def _denied(self, authorizer: Authorizer, request: Request, message: ProduceRequest) -> frozenset[str]:
-        """The topics that this client may not write to; raises where it may not use its transactional id."""
-        if _has_transactional_records(message):
-            if message.transactional_id is None:
-                raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
-            check(authorizer, request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
-        denied = []
-        for topic in message.topics:
-            name = authorizer.topic_name(topic.topic_id) if topic.name is None else topic.name
-            if name is not None and not authorizer.allows(request, _WRITE, _TOPIC, name):
-                denied.append(name)
-        return frozenset(denied)
+    async def _handle_many(self, request: Request, message: ProduceRequest) -> Response:
+        """As above, where even to look at all partitions would hold up the loop."""
+        turns, denied = Turns(self._clocks), set[str]()
+        if self._authorizer is not None:
+            for topic in message.topics:
+                name = _denied(self._authorizer, request, topic)
+                if name is not None:
+                    denied.add(name)
+                await turns.step()
+        return await self._handle_some(request, message, denied, turns)
 
-    async def _handle_many(self, request: Request, message: ProduceRequest, denied: frozenset[str]) -> Response:
-        """As above, where even to look at all partitions would hold up the loop, or where some are denied."""
-        turns, verified = Turns(self._clocks), NOTHING_TO_VERIFY
+    async def _handle_some(self, request: Request, message: ProduceRequest, denied: Set[str], turns: Turns) -> Response:
+        """The partitions of topics that are not denied, and the refusal of the others."""
+        verified = NOTHING_TO_VERIFY
         if request.api_version >= FIRST_WITH_TOPIC_IDS:
             topics = []
             for topic in message.topics:
@@ -190,13 +195,12 @@ class Produce:
                 verified = await self._verification.verify(request.api_version, message.transactional_id, unverified)
         if denied:
             refusal = denial(Operation.WRITE, ResourceType.TOPIC)
-            refused = {
-                (topic.name, sent.partition_index): refusal
-                for topic in message.topics
-                if topic.name in denied
-                for sent in topic.partitions
-            }
-            verified = {**verified, **refused}
+            refused = dict(verified)
+            for topic in message.topics:
+                if topic.name is not None and topic.name in denied:
+                    refused |= {(topic.name, sent.partition_index): refusal for sent in topic.partitions}
+                await turns.step()
+            verified = refused
         return await self._handle_slowly(request, message, verified)
 
     def _named(self, topic: TopicRecords) -> TopicRecords:
@@ -467,6 +471,20 @@ def _settle(request: Request, message: ProduceRequest) -> None:
             request.charge = None
         else:
             request.throttled_ms()
+
+
+def _check_transactional(authorizer: Authorizer, request: Request, message: ProduceRequest) -> None:
+    """Raise where the client may not use its transactional id."""
+    if _has_transactional_records(message):
+        if message.transactional_id is None:
+            raise TransactionalIdAuthorizationFailed("transactional records came without a transactional id")
+        check(authorizer, request, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, message.transactional_id)
+
+
+def _denied(authorizer: Authorizer, request: Request, topic: TopicRecords) -> str | None:
+    """The topic's name where the client may not write to it."""
+    name = authorizer.topic_name(topic.topic_id) if topic.name is None else topic.name
+    return None if name is None or authorizer.allows(request, _WRITE, _TOPIC, name) else name
 
 
 def _has_transactional_records(message: ProduceRequest) -> bool:
