@@ -77,6 +77,16 @@ def test_messages_that_are_refused(message: bytes) -> None:
         answering.respond(b"n,,\x01auth=Bearer good.token-_\x01\x01")
 
 
+def with_pairs(count: int) -> bytes:
+    return b"n,,\x01auth=Bearer good.token-_\x01" + b"a=\x01" * count + b"\x01"
+
+
+def test_extensions_that_no_client_needs_are_refused_before_they_are_read() -> None:
+    assert server().respond(with_pairs(50)) == b""
+    with pytest.raises(OAuthBearerError, match="too many extensions"):
+        server().respond(with_pairs(174_000))
+
+
 @given(st.binary())
 def test_any_bytes_are_refused_in_words(message: bytes) -> None:
     with pytest.raises(SaslError):

@@ -110,16 +110,16 @@ METADATA = 3
 @pytest.mark.parametrize(
     ("version", "body", "sentence"),
     [
-        (1, pack(">i", 2**31 - 1), "MetadataRequest v1: more than 200000 elements"),
+        (1, pack(">i", 2**31 - 1), "MetadataRequest v1: more elements are announced"),
         (1, pack(">i", -5), "MetadataRequest v1: topics has a negative length"),
         (1, pack(">i", 150_000), "ends before its last field"),
         (1, pack(">ih", 1, -1), "name is null"),
         (1, pack(">ih", 1, -7), "name has a negative length"),
         (1, pack(">ih", 1, 30_000) + b"abc", "ends before its last field"),
         (1, pack(">ih", 1, 2) + b"\xc3\x28", "not UTF-8"),
-        (12, b"\xff\xff\xff\xff\x0f", "more than 200000 elements"),
+        (12, b"\xff\xff\xff\xff\x0f", "more elements are announced"),
         (12, b"\xff\xff\xff\xff\xff\xff\xff\x0f", "more than five bytes"),
-        (12, b"\x00\x00\x00\xff\xff\xff\xff\x0f", "more than 200000 elements"),
+        (12, b"\x00\x00\x00\xff\xff\xff\xff\x0f", "more elements are announced"),
         (12, b"\x00\x00\x00\x01\x09\xff\xff\xff\xff\x0f", "ends before its last field"),
         (9, b"\x02\x81\x80\x02" + b"x" * 32768, "a string takes more than 32767 bytes"),
     ],
@@ -145,14 +145,14 @@ def test_the_longest_string_of_the_older_encoding_is_the_longest_of_the_compact_
 def test_elements_are_counted_over_the_whole_message() -> None:
     one_topic = b"\x01" * 17 + b"\x02t" + b"\x00"
     body = b"\xc1\x84\x3d" + one_topic * 2
-    with pytest.raises(MalformedRequest, match="more than 200000 elements"):
+    with pytest.raises(MalformedRequest, match="more elements are announced"):
         parse_request(METADATA, 12, body)
 
 
 def test_tagged_fields_are_counted_even_if_one_is_repeated() -> None:
     body = b"\x00\x00\x00" + b"\xa0\x8d\x06" + b"\x63\x00" * 100_000
     parse_request(METADATA, 12, body)
-    with pytest.raises(MalformedRequest, match="more than 200000 elements"):
+    with pytest.raises(MalformedRequest, match="more elements are announced"):
         parse_request(METADATA, 12, b"\x00\x00\x00" + b"\x80\x89\x7a" + b"\x63\x00" * 2_000_000)
 
 

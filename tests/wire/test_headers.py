@@ -48,6 +48,27 @@ def test_unknown_tags_in_a_header_are_skipped() -> None:
     assert frame[parse_request_header(frame).body_at :] == b"body"
 
 
+@pytest.mark.parametrize("count", [100, 256])
+def test_many_unknown_tags_in_a_header_are_skipped_too(count: int) -> None:
+    frame = pack(">hhih", METADATA, FLEXIBLE, 7, -1) + encoded_uvarint(count) + b"\x63\x00" * count + b"body"
+    assert frame[parse_request_header(frame).body_at :] == b"body"
+
+
+def test_more_tags_in_a_header_than_anybody_has_are_refused_before_they_are_read() -> None:
+    """Whoever can connect may send a header, and each tag takes a microsecond."""
+    frame = pack(">hhih", METADATA, FLEXIBLE, 7, -1) + encoded_uvarint(190_000) + b"\x63\x00" * 190_000
+    with pytest.raises(MalformedRequest, match="more elements are announced"):
+        parse_request_header(frame)
+
+
+def encoded_uvarint(number: int) -> bytes:
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
 def test_a_client_id_that_is_not_utf_8_is_read_as_far_as_it_can_be() -> None:
     """As Java's String does, which Kafka reads it with."""
     frame = pack(">hhih", METADATA, LEGACY, 7, 5) + b"a\xc3\x28\xffb"

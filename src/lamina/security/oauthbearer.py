@@ -9,11 +9,14 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from lamina.security.sasl import SaslError
+from lamina.security.sasl import MOST_MESSAGE_BYTES, SaslError
 
 _MESSAGE = re.compile(r"n,(?:a=((?:[^=,\x00\x01]|=2C|=3D)+))?,\x01((?:[A-Za-z]+=[\x20-\x7e\t\r\n]*\x01)*)\x01")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._-]+)", re.IGNORECASE)
 _AUTHORIZATION = "auth"
+MOST_TOKEN_BYTES = 64 * 1024
+_MOST_EXTENSIONS = 100
+"""Each is looked at on the loop, before anybody has logged in."""
 _REFUSED = json.dumps({"status": "invalid_token"})
 
 
@@ -43,6 +46,8 @@ class OAuthBearerError(SaslError):
 class OAuthBearerServer:
     """A broker's side of one login. ``validate`` raises :class:`TokenError`."""
 
+    most_message_bytes = MOST_TOKEN_BYTES + MOST_MESSAGE_BYTES
+
     def __init__(self, validate: Callable[[str], BearerToken]) -> None:
         self._validate = validate
         self._state = _State.FIRST
@@ -57,8 +62,8 @@ class OAuthBearerServer:
     def respond(self, message: bytes) -> bytes:
         """Nothing for a valid token; raises :class:`OAuthBearerError`.
 
-        Of one that is not valid the client is told in an answer that still looks well, and again when it has
-        acknowledged.
+        For one that is not valid the answer says so without ending the login; when the client has acknowledged that,
+        the login fails.
         """
         state, self._state = self._state, _State.FAILED
         if state is _State.REFUSED:
@@ -89,6 +94,8 @@ class _State(Enum):
 
 def _read(message: bytes) -> tuple[str, str]:
     """The user whose rights are wanted, if any, and the token."""
+    if message.count(b"\x01") > _MOST_EXTENSIONS:
+        raise OAuthBearerError("the client's message has too many extensions")
     match = _MESSAGE.fullmatch(message.decode("ascii", "replace"))
     pairs = [pair.partition("=") for pair in match[2].split("\x01")] if match is not None else []
     values = [value for key, _, value in pairs if key == _AUTHORIZATION]

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from lamina.security.sasl import SaslError
+from lamina.security.sasl import MOST_MESSAGE_BYTES, SaslError
 
 _PARTS = 3
 _NOBODYS_PASSWORD = "a password that no user has, for users that do not exist"
@@ -26,6 +26,7 @@ class PlainServer:
     """A broker's side of one login; ``passwords`` are by user."""
 
     expires_at_ms: int | None = None
+    most_message_bytes = MOST_MESSAGE_BYTES
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords

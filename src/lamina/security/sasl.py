@@ -9,6 +9,10 @@ from typing import Protocol
 PLAIN = "PLAIN"
 OAUTHBEARER = "OAUTHBEARER"
 
+MOST_MESSAGE_BYTES = 4096
+"""Of a name and a password, or a proof. Who has not logged in may send far larger frames, and to take one apart holds
+up the loop."""
+
 
 class SaslError(Exception):
     """A login that is refused; the text is for the log, and holds nothing secret."""
@@ -30,6 +34,10 @@ class SaslServer(Protocol):
     @property
     def expires_at_ms(self) -> int | None:
         """When what was shown to log in stops being valid; ``None`` for never."""
+
+    @property
+    def most_message_bytes(self) -> int:
+        """No message needs more; a longer one is not given to :meth:`respond`."""
 
     def respond(self, message: bytes) -> bytes:
         """The answer to the client's next message; raises :class:`SaslError`, and then nothing more is accepted."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum, auto
 from typing import NamedTuple
 
-from lamina.security.sasl import SaslError
+from lamina.security.sasl import MOST_MESSAGE_BYTES, SaslError
 
 LEAST_ITERATIONS = 4096
 MOST_ITERATIONS = 16_384
@@ -100,6 +100,7 @@ class ScramServer:
     """
 
     expires_at_ms: int | None = None
+    most_message_bytes = MOST_MESSAGE_BYTES
 
     def __init__(
         self,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from jwt import InvalidTokenError, PyJWK, PyJWTError
 from jwt.api_jws import PyJWS
 
-from lamina.security.oauthbearer import TokenError, UnknownKey
-from lamina.security.token_claims import MOST_TOKEN_BYTES, read_claims
+from lamina.security.oauthbearer import MOST_TOKEN_BYTES, TokenError, UnknownKey
+from lamina.security.token_claims import read_claims
 
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _ALGORITHMS = {

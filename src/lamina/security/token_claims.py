@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.security.oauthbearer import BearerToken, TokenError
+from lamina.security.oauthbearer import MOST_TOKEN_BYTES, BearerToken, TokenError
 
-MOST_TOKEN_BYTES = 64 * 1024
 _MS = 1000
 
 

@@ -21,15 +21,16 @@ _pack_size = _SIZE.pack_into
 SIZE_BYTES = _SIZE.size
 
 
-def parse_request(api_key: int, api_version: int, body: Buffer) -> Any:
+def parse_request(api_key: int, api_version: int, body: Buffer, most_elements: int = MAX_ELEMENTS) -> Any:
     """The request in these bytes, as an entity of its class. Raises `MalformedRequest`, or `UnknownMessage`.
 
-    Nothing of it refers to `body` afterwards. What follows the last field is not looked at, as in Kafka:
-    librdkafka asks for all topics with a list of four zero bytes where one is meant.
+    ``most_elements`` bounds its entries and tags. Nothing of it refers to `body` afterwards. What follows the last
+    field is not looked at, as in Kafka: librdkafka asks for all topics with a list of four zero bytes where one is
+    meant.
     """
     schema = request_schema(api_key, api_version)
     try:
-        return parse_start(parser_of(schema), bytes(body), [MAX_ELEMENTS])
+        return parse_start(parser_of(schema), bytes(body), [most_elements])
     except UNREADABLE as error:
         raise malformed(f"{schema.__name__} v{api_version}", error) from None
 

@@ -14,6 +14,9 @@ _REQUEST_FRAME = Struct(">ihhih")
 _RESPONSE_FRAME = (Struct(">ii"), Struct(">iix"))
 _CORRELATION_ID = Struct(">i")
 
+_MOST_TAGS = 256
+"""In a request's header. Nobody sends any, as yet; a stranger could send thousands, and each takes a microsecond."""
+
 _unpack_request_header = _REQUEST_HEADER.unpack_from
 _FIXED_BYTES = _REQUEST_HEADER.size
 _new_tuple = tuple.__new__
@@ -49,7 +52,7 @@ def parse_request_header(frame: Buffer) -> RequestHeader:
         raise MalformedRequest(f"The client id in a request header has length {length}.")
     if is_flexible(api_key, api_version):
         try:
-            at = skip_tags(frame, at, [MAX_ELEMENTS])
+            at = skip_tags(frame, at, [_MOST_TAGS])
         except UNREADABLE as error:
             raise malformed("A request header", error) from None
         if at > frame_bytes:

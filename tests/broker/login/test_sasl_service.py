@@ -101,6 +101,31 @@ def test_a_handshake_in_an_unknown_version_ends_the_connection(client: LoginClie
     assert client.is_closed()
 
 
+@EVERY
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_message_that_is_longer_than_any_is_refused_unread(
+    broker: SaslBroker, caplog: pytest.LogCaptureFixture, mechanism: str, version: int
+) -> None:
+    """A frame may be half a megabyte, and to take that apart would hold up everybody else."""
+    message = b"\0alice\0" + bytes(5000)
+    with LoginClient(broker) as client, caplog.at_level("INFO"):
+        client.handshake(mechanism, version)
+        if version == 0:
+            client.send(len(message).to_bytes(4, "big") + message)
+        else:
+            assert client.authenticate(message).error_code == 58
+        assert client.is_closed()
+    assert "its message has 5007 bytes, and none needs more than 4096" in caplog.text
+
+
+def test_a_login_in_a_frame_of_many_tags_ends_the_connection(client: LoginClient) -> None:
+    client.handshake("PLAIN")
+    request = client.encoded(build_request(SASL_AUTHENTICATE, 2, {"auth_bytes": RIGHT}))
+    tags = b"\xb0\xcc\x0b" + b"\x63\x00" * 190_000
+    client.send((len(request) - 5 + len(tags)).to_bytes(4, "big") + request[4:-1] + tags)
+    assert client.is_closed()
+
+
 # The handshake (S31)
 
 

@@ -32,6 +32,8 @@ _KEY_BYTES = 2
 _BETWEEN_LOGINS_NS = 1_000_000_000
 """A client that logs in again sooner is answered as if it could not at all (S37)."""
 _NS_PER_MS = 1_000_000
+_MOST_ELEMENTS = 256
+"""Tags, of a message that has no other elements."""
 _NOT_CHOSEN = "none"
 """The mechanism of clients that never named one of those there are."""
 
@@ -208,7 +210,7 @@ class SaslService:
             return request, self._fail(client, response, f"asked for API key {api_key} while it logged in")
         if version not in sasl_authenticate.API.versions:
             raise CloseConnection(f"asked for SaslAuthenticate version {version}")
-        message = parse_request(api_key, version, frame[body_at:])
+        message = parse_request(api_key, version, frame[body_at:], _MOST_ELEMENTS)
         request = self._request(client, api_key, version, correlation_id, client_id)
         shape = response_shape(api_key, version)
         try:
@@ -237,6 +239,10 @@ class SaslService:
     def _respond(self, client: LoggingIn, message: bytes) -> bytes:
         server = self._server
         assert server is not None, "the handshake made it"
+        if len(message) > server.most_message_bytes:
+            raise SaslError(
+                f"its message has {len(message)} bytes, and none needs more than {server.most_message_bytes}"
+            )
         answer = server.respond(message)
         if server.is_complete:
             self._logged_in(client, server)
