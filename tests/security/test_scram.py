@@ -126,6 +126,23 @@ def test_an_unknown_user_is_told_nothing_until_the_end(mechanism: ScramMechanism
         log_in(ScramClient(mechanism, "nobody", "ours"), server(None, mechanism), mechanism, "any")
 
 
+def salt_in(first: bytes) -> bytes:
+    return first.split(b",")[1]
+
+
+@pytest.mark.parametrize("user", ["nobody", "alice"])
+def test_no_question_tells_whether_a_user_exists(user: str) -> None:
+    """S83: both keep their salt with and without ``tokenauth``, and have another one for the other mechanism."""
+    salts = []
+    for mechanism in ScramMechanism:
+        credential = kept(mechanism, "secret")._replace(salt=mechanism.sasl_name.encode()) if user == "alice" else None
+        as_user = server(credential, mechanism).respond(f"n,,n={user},r=ours".encode())
+        as_token = server(credential, mechanism).respond(f"n,,n={user},r=ours,tokenauth=true".encode())
+        assert salt_in(as_user) == salt_in(as_token)
+        salts.append(salt_in(as_user))
+    assert len(set(salts)) == len(salts)
+
+
 def test_a_made_up_salt_has_the_form_of_those_that_kafkas_tools_make() -> None:
     salt = salt_from(bytes(range(32)))
     assert len(salt) == 25

@@ -95,8 +95,9 @@ class RepeatedNonce(ScramError):
 class ScramServer:
     """A broker's side of one login. ``look_up`` finds a user's credential, ``secret`` belongs to the broker alone.
 
-    For a user that does not exist it goes on to the end with a salt made up from the secret: who exists is not
-    told (S83).
+    For a user that does not exist it goes on to the end with a salt made up from the secret, of which each mechanism
+    has its own, as users do: who exists is not told (S83). Only iterations tell it, of a user that has more than the
+    least.
     """
 
     expires_at_ms: int | None = None
@@ -143,14 +144,15 @@ class ScramServer:
         self.user = first.user
         if first.authorization_id not in ("", first.user):
             raise ScramError("the client asked for another user's rights")
-        credential = None
-        if first.extensions.get("tokenauth", "").lower() != "true":
-            credential = self._look_up(first.user)
+        credential = self._look_up(first.user)
         if credential is None:
-            salt, iterations = salt_from(_hmac("sha256", self._secret, first.user.encode())), LEAST_ITERATIONS
+            made_up = _hmac("sha256", self._secret, f"{self._digest},{first.user}".encode())
+            salt, iterations = salt_from(made_up), LEAST_ITERATIONS
         else:
             salt, iterations = credential.salt, credential.iterations
-        self._credential = credential
+        # Nobody has a delegation token. A user's salt is told all the same: another would tell that there is a user.
+        is_token = first.extensions.get("tokenauth", "").lower() == "true"
+        self._credential = None if is_token else credential
         self._nonce = first.nonce + self._nonce
         self._repeated_nonce = first.nonce + self._nonce
         self._header = first.header.encode()
