@@ -40,6 +40,11 @@ def is_served(client: LoginClient) -> bool:
     return bool(client.ask(metadata_request(create=False)).brokers)
 
 
+def is_served_anew(broker: SaslBroker) -> bool:
+    with LoginClient(broker) as client:
+        return client.log_in("PLAIN").error_code == 0 and is_served(client)
+
+
 # Before (S30)
 
 
@@ -116,6 +121,24 @@ def test_a_message_that_is_longer_than_any_is_refused_unread(
             assert client.authenticate(message).error_code == 58
         assert client.is_closed()
     assert "its message has 5007 bytes, and none needs more than 4096" in caplog.text
+
+
+def test_who_has_logged_in_is_served_whatever_strangers_announce(broker: SaslBroker) -> None:
+    """A few bytes are enough to hold the memory of half a megabyte."""
+    listening = broker.started.listening
+    with ExitStack() as stack:
+        strangers = [stack.enter_context(LoginClient(broker)) for _ in range(4)]
+        for one in strangers:
+            one.send((524_288).to_bytes(4, "big"))
+        while not listening.strangers_admission.held_bytes:
+            is_served_anew(broker)
+            strangers[0].send(b"\0")
+        assert listening.admission.held_bytes == 0
+        client = stack.enter_context(LoginClient(broker))
+        assert client.log_in("PLAIN").error_code == 0
+        topic = {"name": "n" * 30_000, "topic_id": None}
+        large = build_request(METADATA, METADATA_VERSION, {**ABOUT_A_TOPIC, "topics": [topic] * 20})
+        assert client.ask(large).brokers
 
 
 def test_a_login_in_a_frame_of_many_tags_ends_the_connection(client: LoginClient) -> None:

@@ -1,6 +1,6 @@
 """The memory of one connection's large frames, by itself."""
 
-from lamina.broker.network.admission import Admission, FrameAdmission
+from lamina.broker.network.admission import Admission, FrameAdmission, strangers_share
 from lamina.wire.frames import FrameSplitter
 
 MEBIBYTE = 1024 * 1024
@@ -70,3 +70,25 @@ def test_a_connection_that_ends_holds_nothing_and_waits_for_nothing() -> None:
     second.forget()
     first.forget()
     assert (admission.held_bytes, admission.kept_bytes, admission.waiting) == (0, 0, 0)
+
+
+def test_strangers_take_nothing_from_others() -> None:
+    everybodys = Admission(16 * MEBIBYTE)
+    strangers = strangers_share(everybodys)
+    first, second, client = room_in(strangers), room_in(strangers), room_in(everybodys)
+    assert first.take(MEBIBYTE, 0.0, nobody)
+    assert not second.take(MEBIBYTE, 0.0, nobody)
+    assert everybodys.held_bytes == 0
+    assert client.take(16 * MEBIBYTE, 0.0, nobody)
+
+
+def test_who_logs_in_gives_back_to_strangers_what_was_theirs() -> None:
+    everybodys = Admission(16 * MEBIBYTE)
+    strangers = strangers_share(everybodys)
+    room = room_in(strangers)
+    assert room.take(MEBIBYTE, 0.0, nobody)
+    room.join(everybodys)
+    room.give_back(keeps_buffer=True)
+    assert (strangers.held_bytes, strangers.kept_bytes, everybodys.held_bytes) == (0, 0, 0)
+    assert room.take(4 * MEBIBYTE, 0.0, nobody)
+    assert (strangers.held_bytes, everybodys.held_bytes) == (0, 4 * MEBIBYTE)

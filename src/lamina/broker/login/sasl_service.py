@@ -46,6 +46,9 @@ class LoggingIn(Client, Protocol):
     def limit_frames(self, max_bytes: int, setting: str) -> None:
         """Take no larger requests from now on, by the setting of that name."""
 
+    def share_memory(self) -> None:
+        """Take the memory of requests where all do that have logged in."""
+
     def refuse(self, reason: str) -> None:
         """End it; the reason goes to the log."""
 
@@ -253,6 +256,7 @@ class SaslService:
         if self._principal is None:
             client.principal = self._principal = principal
             client.limit_frames(self._max_frame_bytes, SOCKET_REQUEST_MAX_BYTES.name)
+            client.share_memory()
             self._strangers.left(client)
             outcome = LoginOutcome.SUCCESS
         elif principal == self._principal:

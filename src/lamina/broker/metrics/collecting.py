@@ -176,9 +176,12 @@ def _connections(counters: Counters, listening: Listening) -> Iterator[tuple[Met
     yield connections.LOGINS, [Sample(labels, count) for labels, count in sorted(counters.logins.items())]
     yield connections.NETWORK_IN_BYTES, _one(listening.bytes_in)
     yield connections.NETWORK_OUT_BYTES, _one(listening.bytes_out)
-    yield connections.REQUEST_MEMORY_HELD, _one(listening.admission.held_bytes)
+    yield (
+        connections.REQUEST_MEMORY_HELD,
+        _one(listening.admission.held_bytes + listening.strangers_admission.held_bytes),
+    )
     yield connections.REQUEST_MEMORY_LIMIT, _one(listening.admission.limit_bytes)
-    yield connections.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting)
+    yield connections.REQUEST_MEMORY_WAITING, _one(listening.admission.waiting + listening.strangers_admission.waiting)
     tls, handshakes = listening.tls, listening.handshakes
     yield (
         connections.TLS_CERTIFICATE_EXPIRES,

@@ -3,7 +3,8 @@
 A frame that fits the connection's own small buffer need not ask. A larger one is admitted whole, so that
 what has begun can end; one that finds none left waits without being read. Very large frames never take the last
 eighth, so that ordinary producers go on beside them. Buffers that connections keep for their next large frame
-take a sixteenth of the limit besides, and the one that was used longest ago goes first. Must not know sockets.
+take a sixteenth of the limit besides, and the one that was used longest ago goes first. So does the share of clients
+that have not logged in: whatever they announce, they take nothing from others. Must not know sockets.
 """
 
 from collections.abc import Callable
@@ -13,6 +14,14 @@ from lamina.wire.frames import KEPT_BUFFER_BYTES, FrameSplitter
 SMALL_FRAME_BYTES = 2 * 1024 * 1024
 _ARRIVAL_SECONDS = 10.0
 _ARRIVAL_BYTES_PER_SECOND = 1024 * 1024
+
+
+_STRANGERS_DIVISOR = 16
+
+
+def strangers_share(admission: "Admission") -> "Admission":
+    """For those that have not logged in."""
+    return Admission(admission.limit_bytes // _STRANGERS_DIVISOR)
 
 
 class Admission:
@@ -77,10 +86,11 @@ class FrameAdmission:
     """What the frame that arrives on one connection holds, and since when: one that takes too long keeps others
     waiting. Small frames need nothing."""
 
-    __slots__ = ("_admission", "_frames", "_held_at", "held_bytes")
+    __slots__ = ("_admission", "_frames", "_held_at", "_held_of", "held_bytes")
 
     def __init__(self, admission: Admission, frames: FrameSplitter) -> None:
         self._admission = admission
+        self._held_of = admission
         self._frames = frames
         self._held_at = 0.0
         self.held_bytes = 0
@@ -89,6 +99,11 @@ class FrameAdmission:
     def is_waiting(self) -> bool:
         return self._admission.is_waiting(self)
 
+    def join(self, admission: Admission) -> None:
+        """Take from another share from now on; what is held is given back to where it came from."""
+        self._admission.forget(self)
+        self._admission = admission
+
     def take(self, frame_bytes: int, now: float, retry: Callable[[], None]) -> bool:
         """Whether the large frame that was announced may come in; when not, ``retry`` is called at its turn."""
         if self.held_bytes:
@@ -96,6 +111,7 @@ class FrameAdmission:
         if not self._admission.admit(self, frame_bytes, retry):
             return False
         self.held_bytes = frame_bytes
+        self._held_of = self._admission
         self._held_at = now
         return True
 
@@ -107,7 +123,7 @@ class FrameAdmission:
     def give_back(self, *, keeps_buffer: bool) -> None:
         """The frame was served. A buffer that did not grow too far may stay for the next one."""
         held_bytes, self.held_bytes = self.held_bytes, 0
-        self._admission.give_back(held_bytes)
+        self._held_of.give_back(held_bytes)
         if keeps_buffer and self._frames.buffer_bytes <= KEPT_BUFFER_BYTES:
             self._admission.keep(self, self._frames.buffer_bytes, self._frames.shrink)
         else:

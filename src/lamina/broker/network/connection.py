@@ -71,6 +71,7 @@ def refusal_lines() -> RefusalLines:
 class Connection:
     __slots__ = (
         "_admission",
+        "_admission_of_all",
         "_arrived_ns",
         "_channel",
         "_clocks",
@@ -158,6 +159,7 @@ class Connection:
         self._service = service
         self._frames = FrameSplitter(max_frame_bytes, buffers)
         self._admission = FrameAdmission(admission, self._frames)
+        self._admission_of_all = admission
         self._task: asyncio.Future[Response] | None = None
         self._gone: Ended | None = None
         """Why nothing more can be received; what came before is still served."""
@@ -527,6 +529,14 @@ class Connection:
     def limit_frames(self, max_bytes: int, setting: str) -> None:
         """Take no larger requests from now on, by the setting of that name."""
         self._frames.limit(max_bytes, setting)
+
+    def hold_apart(self, strangers: Admission) -> None:
+        """Take memory from their share, until :meth:`share_memory`."""
+        self._admission.join(strangers)
+
+    def share_memory(self) -> None:
+        """Take memory where all do that have logged in."""
+        self._admission.join(self._admission_of_all)
 
     def close(self, why: Ended) -> None:
         if self._closed:

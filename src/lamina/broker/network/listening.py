@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
 from lamina.broker.network.address_rates import AddressRates
-from lamina.broker.network.admission import Admission
+from lamina.broker.network.admission import Admission, strangers_share
 from lamina.broker.network.channel import Channel, PlainChannel
 from lamina.broker.network.connection import Connection, Ended, Service, refusal_lines
 from lamina.broker.network.connection_quota import UNTIL_ONE_LEAVES, ConnectionQuota
@@ -112,6 +112,8 @@ class Listening:
         self._buffers = SharedBuffers()
         self._hang_ups = HangUps(loop)
         self.admission = admission
+        self.strangers_admission = strangers_share(admission)
+        """The memory of clients that have not logged in where they have to."""
         self.quota = quota
         self.address_rates = address_rates
         self._kept: set[socket.socket] = set()
@@ -176,7 +178,7 @@ class Listening:
 
     def _close_stalled(self) -> None:
         """While requests wait for memory, end those that hold it and do not arrive."""
-        if self.admission.waiting:
+        if self.admission.waiting or self.strangers_admission.waiting:
             now = self._loop.time()
             for connection in [one for one in self.connections if one.is_stalled(now)]:
                 logger.warning("%s: closed: its request does not arrive, and others wait for memory", connection.peer)
@@ -307,6 +309,7 @@ class Listening:
         self.connections.add(connection)
         self.created[bound.listener.name] += 1
         if door is not None:
+            connection.hold_apart(self.strangers_admission)
             door.opened(connection)
         connection.start()
         self._close_excess()
