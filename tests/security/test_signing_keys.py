@@ -91,6 +91,7 @@ def test_a_token_that_was_changed_is_refused() -> None:
         {**FIRST.jwk, "n": "%"},
         {**ELLIPTIC.jwk, "crv": "secp256k1"},
         {**ELLIPTIC.jwk, "x": "AAAA"},
+        {**ELLIPTIC.jwk, "crv": ["P-256"]},
         {**FIRST.jwk, "d": "AQAB"},
         Issuer("weak", key=rsa.generate_private_key(65537, 1024)).jwk,
         {},

@@ -55,7 +55,7 @@ def _key(entry: Any) -> SigningKey | None:
     if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or "d" in entry:
         return None
     kind = entry.get("kty")
-    algorithms = _ALGORITHMS.get((str(kind), None if kind == "RSA" else entry.get("crv")), ())
+    algorithms = _ALGORITHMS.get((str(kind), None if kind == "RSA" else str(entry.get("crv"))), ())
     only, key_id = entry.get("alg"), entry.get("kid")
     if only is not None:
         algorithms = tuple(one for one in algorithms if one == only)

@@ -9,7 +9,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from http.client import HTTPException
+from functools import partial
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, build_opener, url2pathname
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_BYTES = 1024 * 1024
 _FETCH_SECONDS = 10.0
+_PIECE_BYTES = 64 * 1024
 _BETWEEN_UNKNOWN_NS = 60_000_000_000
 """However many tokens name keys that are not known, they are fetched no more often for it."""
 
@@ -44,7 +46,7 @@ class KeySet:
         self._threads = threads
         self._clocks = clocks
         self._loop = loop
-        self._fetch = fetch or fetch_keys
+        self._fetch = fetch or partial(fetch_keys, monotonic_ns=clocks.monotonic_ns)
         self._wanted = asyncio.Event()
         self._wanted_ns: int | None = None
         self._task: asyncio.Task[None] | None = None
@@ -82,7 +84,8 @@ class KeySet:
         url = self._source.url
         try:
             self.keys = await self._threads.run(lambda: read_key_set(self._fetch(url)))
-        except (OSError, ValueError) as error:
+        except Exception as error:
+            # Whatever is at that address: the keys there are stay, and the next ones may be read.
             reason = str(error) if isinstance(error, OSError | KeySetError) else type(error).__name__
             logger.warning("the keys of OAUTHBEARER could not be read from %s: %s", _shown(url), reason)
             return False
@@ -96,7 +99,7 @@ class _NoRedirection(HTTPRedirectHandler):
         return
 
 
-def fetch_keys(url: str) -> bytes:
+def fetch_keys(url: str, monotonic_ns: Callable[[], int]) -> bytes:
     """For a thread. Raises OSError or ValueError."""
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -105,11 +108,22 @@ def fetch_keys(url: str) -> bytes:
     else:
         try:
             with build_opener(_NoRedirection()).open(url, timeout=_FETCH_SECONDS) as response:
-                data = response.read(_MOST_BYTES + 1)
+                data = _read_in_time(response, monotonic_ns)
         except HTTPException as error:
             raise OSError(f"no answer of HTTP: {type(error).__name__}") from error
     if len(data) > _MOST_BYTES:
         raise KeySetError(f"more than {_MOST_BYTES} bytes")
+    return bytes(data)
+
+
+def _read_in_time(response: HTTPResponse, monotonic_ns: Callable[[], int]) -> bytes:
+    """Piece by piece: the timeout of a socket is that of each."""
+    data = bytearray()
+    ends_ns = monotonic_ns() + int(_FETCH_SECONDS * 1e9)
+    while len(data) <= _MOST_BYTES and (piece := response.read1(_PIECE_BYTES)):
+        data += piece
+        if monotonic_ns() > ends_ns:
+            raise TimeoutError(f"the answer took longer than {_FETCH_SECONDS:g} s")
     return bytes(data)
 
 

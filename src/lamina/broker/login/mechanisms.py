@@ -74,9 +74,9 @@ class TokenKeys:
             raise LoginError(INSTALL) from None
         found = self._sets.get(tokens.keys)
         if found is None:
-            if not self._sets:
-                self._threads = self._threads.separate("keys")
-            found = self._sets[tokens.keys] = KeySet(tokens.keys, self._threads, self._clocks, self._loop)
+            # Each its own thread: an issuer that does not answer keeps no other waiting.
+            threads = self._threads.separate("keys")
+            found = self._sets[tokens.keys] = KeySet(tokens.keys, threads, self._clocks, self._loop)
         key_set = found
 
         def validate(token: str) -> BearerToken:
