@@ -218,6 +218,23 @@ def test_tokens_without_signatures_are_for_tests_and_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "is_warned_of"),
+    [
+        ("http://keys.example/keys", True),
+        ("HTTP://keys.example/keys", True),
+        ("http://127.0.0.1:8080/keys", False),
+        ("http://localhost/keys", False),
+        ("https://keys.example/keys", False),
+        ("file:///keys", False),
+    ],
+)
+def test_keys_that_anybody_on_the_way_can_change_are_warned_of(url: str, *, is_warned_of: bool) -> None:
+    settings = resolve_broker(file={**TOKENS, "sasl.oauthbearer.jwks.endpoint.url": url})
+    told = [one for one in settings.warnings if "whoever is on the way to them can put in his own" in one]
+    assert bool(told) == is_warned_of
+
+
+@pytest.mark.parametrize(
     "name",
     ["sasl.enabled.mechanisms", "sasl.jaas.config", "connections.max.reauth.ms", "sasl.server.max.receive.size"],
 )

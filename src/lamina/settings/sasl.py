@@ -123,7 +123,7 @@ LAMINA_SASL_OAUTHBEARER_UNSECURED_TOKENS = broker_setting(
     "lamina.sasl.oauthbearer.unsecured.tokens",
     BOOLEAN,
     False,
-    "For tests: OAUTHBEARER takes tokens without a signature, and whoever connects is whom he says he is.",
+    "For tests: OAUTHBEARER takes tokens without a signature, so clients can claim to be anybody.",
     difference="Kafka takes them unless a class is named that checks tokens",
 )
 LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS = broker_setting(

@@ -7,7 +7,9 @@ mechanism says.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from lamina.security.jaas import JaasEntry, JaasError, read_jaas
 from lamina.security.sasl import OAUTHBEARER, PLAIN
@@ -104,7 +106,12 @@ def check_listeners_sasl(settings: BrokerSettings) -> None:
 def sasl_warnings(settings: BrokerSettings) -> Iterator[str]:
     """What an operator should know of before somebody else finds it (S87)."""
     for name in _without_signatures(settings):
-        yield f"listener {name}: OAUTHBEARER takes tokens without signatures: whoever connects is whom he says he is"
+        yield f"listener {name}: OAUTHBEARER takes tokens without signatures: clients can claim to be anybody"
+    for name, url in _keys_in_the_clear(settings):
+        yield (
+            f"listener {name}: the keys of OAUTHBEARER come from {url} without TLS: whoever is on the way to them can "
+            "put in his own, and then log in as anybody; use https"
+        )
     if settings.is_given(SASL_JAAS_CONFIG):
         name = SASL_JAAS_CONFIG.name
         yield f"{name}: ignored, a broker reads it as listener.name.NAME.MECHANISM.{name}"
@@ -117,11 +124,33 @@ def sasl_warnings(settings: BrokerSettings) -> Iterator[str]:
 
 
 def _without_signatures(settings: BrokerSettings) -> Iterator[str]:
+    for name, tokens in _tokens(settings):
+        if tokens.keys is None:
+            yield name
+
+
+def _keys_in_the_clear(settings: BrokerSettings) -> Iterator[tuple[str, str]]:
+    """Listeners, each with the scheme and the host that its keys come from."""
+    for name, tokens in _tokens(settings):
+        parts = urlsplit("" if tokens.keys is None else tokens.keys.url)
+        if parts.scheme == "http" and not _is_this_machine(parts.hostname or ""):
+            yield name, f"http://{parts.hostname}"
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _tokens(settings: BrokerSettings) -> Iterator[tuple[str, OAuthBearer]]:
+    """What makes a token valid, on each listener that takes some."""
     for listener in listeners(settings):
         found = sasl_listener(settings, listener)
         tokens = None if found is None or OAUTHBEARER not in found.mechanisms else found.mechanisms[OAUTHBEARER].tokens
-        if tokens is not None and tokens.keys is None:
-            yield listener.name
+        if tokens is not None:
+            yield listener.name, tokens
 
 
 def _mechanism(settings: BrokerSettings, listener: Listener, name: str) -> SaslMechanism:
