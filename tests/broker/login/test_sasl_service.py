@@ -45,6 +45,13 @@ def is_served_anew(broker: SaslBroker) -> bool:
         return client.log_in("PLAIN").error_code == 0 and is_served(client)
 
 
+def test_no_door_shows_a_password(broker: SaslBroker) -> None:
+    """S86"""
+    shown = repr(broker.started.listening._doors)
+    assert LISTENER in shown
+    assert not any(password in shown for password in PASSWORDS.values())
+
+
 # Before (S30)
 
 

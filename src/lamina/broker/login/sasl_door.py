@@ -5,7 +5,7 @@ Owns which listeners have one, and what it is made of. Must not know what is sai
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lamina.broker.counters import Counters
 from lamina.broker.login.mechanisms import ScramUsers, TokenKeys, new_servers
@@ -26,8 +26,8 @@ from lamina.settings.values import BrokerSettings
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaslDoor:
     listener: SaslListener
-    new_server: Mapping[str, Callable[[], SaslServer]]
-    """How a login begins, by mechanism."""
+    new_server: Mapping[str, Callable[[], SaslServer]] = field(repr=False)
+    """How a login begins, by mechanism; some know passwords."""
     router: Router
     strangers: Strangers
     max_frame_bytes: int
