@@ -48,6 +48,7 @@ def test_claims_that_pass(more: dict[str, Any]) -> None:
     [
         ({"sub": None}, "names nobody"),
         ({"sub": " "}, "names nobody"),
+        ({"sub": "a\ud800"}, "names nobody"),
         ({"sub": 5}, "names nobody"),
         ({"exp": None}, "when it expires"),
         ({"exp": NOW - 30}, "has expired"),

@@ -33,7 +33,7 @@ class TokenRules:
 def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> BearerToken:
     """Raises :class:`TokenError`, whose text shows no claim."""
     user = claims.get(rules.user_claim)
-    if not isinstance(user, str) or not user.strip():
+    if not isinstance(user, str) or not user.strip() or not _is_encodable(user):
         raise TokenError(f"the token names nobody in {rules.user_claim!r}")
     expires_at_ms = _time_ms(claims, "exp")
     if expires_at_ms is None:
@@ -54,6 +54,15 @@ def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> B
     return BearerToken(user, expires_at_ms)
 
 
+def _is_encodable(name: str) -> bool:
+    """JSON may hold halves of characters: no other broker, and no log, could be told such a name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def read_claims(payload: bytes) -> dict[str, Any]:
     try:
         claims = json.loads(payload)
@@ -68,10 +77,10 @@ def unsecured_claims(token: str) -> dict[str, Any]:
     """Those of a token without a signature (RFC 7515, appendix A.5): for tests, and nothing else."""
     parts = token.split(".") if len(token) <= MOST_TOKEN_BYTES else []
     if len(parts) != 3 or parts[2]:
-        raise TokenError("the token is none without a signature")
+        raise TokenError("this is not a token without a signature")
     header, payload = (_decoded(part) for part in parts[:2])
     if read_claims(header).get("alg") != "none":
-        raise TokenError("the token is none without a signature")
+        raise TokenError("this is not a token without a signature")
     return read_claims(payload)
 
 
@@ -79,7 +88,7 @@ def _decoded(part: str) -> bytes:
     try:
         return urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except (Base64Error, ValueError):
-        raise TokenError("the token is no Base64") from None
+        raise TokenError("the token is not Base64") from None
 
 
 def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
