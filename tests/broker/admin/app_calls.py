@@ -25,7 +25,9 @@ def subject_of(broker: HasParts, scan_pool: ScanPool | None = None) -> Subject:
     return subject if scan_pool is None else replace(subject, scan_pool=scan_pool)
 
 
-async def call(subject: Subject, path: str, *more: AdminRoute, token: str | None = None) -> tuple[int, Any]:
+async def call(
+    subject: Subject, path: str, *more: AdminRoute, token: str | None = None, **headers: str
+) -> tuple[int, Any]:
     """The status and the body of a GET."""
     app = build_app(subject, (*ROUTES, *more), HostCheck((), ()))
     sent: list[Any] = []
@@ -43,7 +45,10 @@ async def call(subject: Subject, path: str, *more: AdminRoute, token: str | None
         "path": path,
         "raw_path": path.encode(),
         "query_string": query.encode(),
-        "headers": [] if token is None else [(b"authorization", f"Bearer {token}".encode())],
+        "headers": [
+            *([] if token is None else [(b"authorization", f"Bearer {token}".encode())]),
+            *((name.encode(), value.encode()) for name, value in headers.items()),
+        ],
         "server": ("127.0.0.1", 1),
     }
     await app(scope, receive, send)

@@ -8,6 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
+from lamina.broker.admin.access import Need
 from lamina.broker.admin.routes import AdminRoute
 from lamina.broker.admin.subject import Subject
 from lamina.errors import StorageError
@@ -43,6 +44,28 @@ def test_a_disk_that_fails_is_no_fault_of_ours(stopped: InProcessBroker, caplog:
     status, told = asyncio.run(call(subject_of(stopped), "/fail", AdminRoute("GET", "/fail", fail, "")))
     assert (status, told) == (503, {"error": "offline", "message": "the disk is gone"})
     assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "broker:9644", "origin": "https://evil.example"}, 403),
+        ({"host": "broker:9644", "origin": "null"}, 403),
+        ({"host": "broker:9644", "origin": "https://broker:9644"}, 401),
+        ({"host": "broker:9644"}, 401),
+    ],
+)
+def test_no_page_of_another_site_changes_anything(
+    stopped: InProcessBroker, headers: dict[str, str], status: int
+) -> None:
+    """A browser that holds an operator's certificate shows it to whoever has it ask."""
+
+    async def change(_subject: Subject, _request: Request) -> Response:
+        raise AssertionError("nobody may")
+
+    route = AdminRoute("GET", "/change", change, "", Need.CHANGING)
+    answered, told = asyncio.run(call(subject_of(stopped), "/change", route, **headers))
+    assert answered == status, told
 
 
 def test_a_broker_that_still_opens_logs_says_how_far_it_is(stopped: InProcessBroker) -> None:

@@ -1,13 +1,14 @@
 """The application: every request goes through here on its way to its route.
 
-Owns what is refused before a route is asked (a wrong host, a wrong method, no token) and that whatever goes wrong in
-one becomes JSON and a line in the log, never the broker's end. Must not know sockets.
+Owns what is refused before a route is asked (a wrong host or origin, a wrong method, no token) and that whatever goes
+wrong in one becomes JSON and a line in the log, never the broker's end. Must not know sockets.
 """
 
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -54,6 +55,7 @@ def _endpoint(
         try:
             _check_header(request)
             check(request)
+            _check_origin(request, route.need)
             _check_access(subject, request, route.need)
             return await route.handle(subject, request)
         except Refused as refused:
@@ -76,6 +78,13 @@ def _check_header(request: Request) -> None:
     """uvicorn bounds a header that comes in parts, not one that comes at once."""
     if sum(len(name) + len(value) for name, value in request.headers.raw) > HEADER_BYTES:
         raise Refused(431, "too_large", f"a header may have {HEADER_BYTES} bytes", {"Connection": "close"})
+
+
+def _check_origin(request: Request, need: Need) -> None:
+    """A browser says which page has it ask, and shows an operator's certificate whichever that is."""
+    origin = request.headers.get("origin")
+    if need is Need.CHANGING and origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        raise Refused(403, "wrong_origin", "nothing is changed for a page of another site")
 
 
 def _check_access(subject: Subject, request: Request, need: Need) -> None:
