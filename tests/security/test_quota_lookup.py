@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.security.quota_lookup import Quota, QuotaBucket, QuotaLookup, plain_address
+from lamina.security.quota_lookup import Quota, QuotaBucket, QuotaLookup
 from lamina.security.quotas import QuotaEntity, quota_entity
 
 KEY = "producer_byte_rate"
@@ -94,12 +94,6 @@ def test_addresses_have_quotas_of_their_own() -> None:
     assert lookup.connections_of("10.0.0.1") == 5.0
     assert lookup.connections_of("10.0.0.2") == 7.0
     assert lookup_of({}).connections_of("10.0.0.1") is None
-
-
-def test_one_address_is_spelled_in_one_way() -> None:
-    assert plain_address("::ffff:127.0.0.1") == "127.0.0.1"
-    assert plain_address("0:0:0:0:0:0:0:1") == "::1"
-    assert plain_address("fe80::1%eth0") == "fe80::1"
 
 
 def test_quotas_that_are_removed_hold_no_more() -> None:

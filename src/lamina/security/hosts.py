@@ -1,19 +1,32 @@
-"""Addresses as access rules have them: as text, in the way in which Java writes it.
+"""One spelling for each address of a client, however it is written and over whichever protocol it came.
 
-Must not know rules, nor connections.
+Owns what counts as an address, and the two spellings: Java's, which access rules have, and the usual one. Must not know
+rules, quotas, nor connections.
 """
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 
 
 def rule_host(text: str) -> str | None:
-    """IPv6 without ``::`` and zone, IPv4 as such where it came over IPv6; ``None`` for what is no address."""
+    """As Java writes it: IPv6 without ``::``; ``None`` for what is no address."""
+    address = _address(text)
+    if isinstance(address, IPv6Address):
+        return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+    return None if address is None else str(address)
+
+
+def plain_address(text: str) -> str | None:
+    """As it is written most shortly; ``None`` for what is no address."""
+    address = _address(text)
+    return None if address is None else str(address)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Without a zone, and IPv4 as such where it came over IPv6."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:
         return None
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return ":".join(f"{int(part, 16):x}" for part in address.exploded.split(":"))
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    return address

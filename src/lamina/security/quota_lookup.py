@@ -6,9 +6,9 @@ together: everything of one user, of one client id, or of one user with one clie
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
+from lamina.security.hosts import plain_address
 from lamina.security.quotas import CLIENT_ID, CONNECTION_CREATION_RATE, IP, USER, QuotaEntity
 
 _ABSENT = ""
@@ -51,7 +51,7 @@ class QuotaLookup:
             self._limits.setdefault(key, {})[who] = limit
 
     def _set_address(self, name: str | None, quotas: Mapping[str, float]) -> None:
-        address = None if name is None else plain_address(name)
+        address = None if name is None else plain_address(name) or name
         if CONNECTION_CREATION_RATE in quotas:
             self._of_addresses[address] = quotas[CONNECTION_CREATION_RATE]
         else:
@@ -103,14 +103,3 @@ def _levels(user: str, client_id: str) -> Iterable[tuple[str | None, str | None]
         yield of_user, None
         if of_user != _ABSENT:
             yield of_user, _ABSENT
-
-
-def plain_address(address: str) -> str:
-    """One spelling for each address, IPv4 as such where it came over IPv6; text that is no address as it is."""
-    try:
-        ip = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    return str(ip)

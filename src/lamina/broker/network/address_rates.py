@@ -6,7 +6,8 @@ sockets.
 
 from collections.abc import Mapping
 
-from lamina.security.quota_lookup import QuotaLookup, plain_address
+from lamina.security.hosts import plain_address
+from lamina.security.quota_lookup import QuotaLookup
 from lamina.security.quotas import QuotaEntity
 from lamina.security.rates import Measures, SampledRate
 
@@ -27,7 +28,7 @@ class AddressRates:
         """Count one more connection, if it may come: 0. Else how long to keep it before it is closed."""
         if not self._lookup.limits_addresses:
             return 0.0
-        ip = plain_address(ip)
+        ip = plain_address(ip) or ip
         limit = self._lookup.connections_of(ip)
         if limit is None:
             return 0.0

@@ -9,8 +9,8 @@ go back. Must not know sockets.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from ipaddress import IPv6Address, ip_address
 
+from lamina.security.hosts import plain_address
 from lamina.settings.connection_limits import ConnectionLimits, ListenerLimits
 
 UNTIL_ONE_LEAVES = float("inf")
@@ -40,7 +40,7 @@ class ConnectionQuota:
     def configure(self, limits: ConnectionLimits, addresses: Mapping[str, str]) -> None:
         """Take other limits; ``addresses`` says what hosts' names stand for; one without has no limit of its own."""
         self.limits = limits
-        found = {host: _plain(addresses.get(host, host)) for host in limits.per_host}
+        found = {host: plain_address(addresses.get(host, host)) for host in limits.per_host}
         self._overrides = {ip: limits.per_host[host] for host, ip in found.items() if ip is not None}
 
     def is_protected(self, listener_name: str) -> bool:
@@ -65,7 +65,7 @@ class ConnectionQuota:
         self._listener_rates[listener_name].take()
         if not self.is_protected(listener_name):
             self._rate.take()
-        ip = _plain(ip) or ip
+        ip = plain_address(ip) or ip
         limit = self._overrides.get(ip, self.limits.max_per_ip)
         if self._by_ip[ip] >= limit:
             self._forget_if_none(ip)
@@ -77,7 +77,7 @@ class ConnectionQuota:
         return None
 
     def remove(self, listener_name: str, ip: str) -> None:
-        ip = _plain(ip) or ip
+        ip = plain_address(ip) or ip
         self._by_ip[ip] -= 1
         self._forget_if_none(ip)
         self._by_listener[listener_name] -= 1
@@ -111,14 +111,3 @@ class _Bucket:
 
     def take(self) -> None:
         self._tokens = max(0.0, self._tokens - 1)
-
-
-def _plain(address: str) -> str | None:
-    """One spelling for each address, IPv4 as such where it came over IPv6; ``None`` for what is none."""
-    try:
-        ip = ip_address(address.partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(ip, IPv6Address) and ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    return str(ip)
