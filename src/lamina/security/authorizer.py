@@ -19,7 +19,11 @@ _UNLISTED_NAME = "hardcode"
 """What Kafka asks about to learn whether somebody may do something on any resource (S53)."""
 
 _EVERY_OPERATION = -1
-_IMPLIES_DESCRIBE = (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
+IMPLIED_BY = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+"""Operations that are allowed to whoever is allowed one of these (S52)."""
 
 _Caller = tuple[str, str]
 """A principal and an address, each maybe for all."""
@@ -180,9 +184,8 @@ def _granted(rules: Iterable[AccessRule]) -> _Grants:
             grants.denied[caller] = grants.denied.get(caller, 0) | bits
             continue
         grants.allowed_literally[caller] = grants.allowed_literally.get(caller, 0) | bits
-        if operation in _IMPLIES_DESCRIBE:
-            bits |= 1 << Operation.DESCRIBE
-        elif operation is Operation.ALTER_CONFIGS:
-            bits |= 1 << Operation.DESCRIBE_CONFIGS
+        for implied, by in IMPLIED_BY.items():
+            if operation in by:
+                bits |= 1 << implied
         grants.allowed[caller] = grants.allowed.get(caller, 0) | bits
     return grants

@@ -17,7 +17,7 @@ from lamina.clocks import Clocks
 from lamina.image.diff import AccessRules
 from lamina.image.image import Image
 from lamina.security.acls import OPERATIONS_ON, AccessRule, Operation, Permission, ResourceType
-from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, AccessIndex
+from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, IMPLIED_BY, AccessIndex
 
 audit = logging.getLogger("lamina.audit")
 
@@ -53,7 +53,7 @@ class Authorizer(MetadataListener):
         """As the index has them, for the audit."""
         self._decisions: dict[_Question, bool] = {}
         self._allowed = set[_Question]()
-        """Those of them that are allowed and that the audit is not told of, as long as levels of loggers stay."""
+        """Those of them that are allowed and of which the audit is told nothing, until a logger's level is changed."""
         self._levels_set = LEVELS.times_set
 
     def rules_changed(self, changed: AccessRules, rules: AccessRules) -> None:
@@ -201,8 +201,4 @@ def _is_about(rule: AccessRule, principal: str, host: str, operation: Operation,
         return False
     if rule.operation in (operation, Operation.ALL):
         return True
-    if not is_allowed:
-        return False
-    if operation is Operation.DESCRIBE:
-        return rule.operation in (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER)
-    return operation is Operation.DESCRIBE_CONFIGS and rule.operation is Operation.ALTER_CONFIGS
+    return is_allowed and rule.operation in IMPLIED_BY.get(operation, ())
