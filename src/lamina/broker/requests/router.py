@@ -89,8 +89,8 @@ class Router:
     ) -> "tuple[Request, Response | Awaitable[Response]]":
         """May raise :class:`MalformedRequest` or :class:`CloseConnection`.
 
-        A request that is free costs its client no time: what another broker has forwarded is charged there (S49), and
-        who has not logged in yet is nobody who could have a quota.
+        A free request counts for no quota: one that another broker has forwarded is charged there (S49), and a client
+        that has not logged in yet is nobody who could have one.
         """
         api_key, api_version, correlation_id, client_id, body_at = parse_request_header(frame)
         offered = self._offered.get((api_key, api_version))

@@ -1,8 +1,9 @@
 """DescribeCluster (key 60), versions 0-2.
 
-Behaviour: the cluster's id, its controller, and its live brokers that have this listener. Everybody may do
-everything, and if asked the answer says so. A broker whose session is not proven tells no controller: there may be
-another one, or none. (Metadata goes on to tell the last one, of which clients ask what they want to change.)
+Behaviour: the cluster's id, its controller, and its live brokers that have this listener. If asked,
+the answer says what the client may do to the cluster; everything, where there is no authorizer. A broker whose session
+is not proven tells no controller: there may be another one, or none. (Metadata goes on to tell the last one, of which
+clients ask what they want to change.)
 Version notes: v1 asks for brokers (1) or controllers (2); only brokers are told here. v2 tells which are fenced:
 none, since only live brokers are registered.
 """
