@@ -17,8 +17,8 @@ from lamina.broker.requests.authorization.authorizer import Authorizer
 from lamina.broker.requests.request import Request
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.image import Image
+from lamina.security.access_index import AccessIndex
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from lamina.security.authorizer import AccessIndex
 
 RULES = 10_000
 LOOKS = 20_000

@@ -10,7 +10,7 @@ from lamina.errors import InvalidRequest
 from lamina.security.acl_filters import Acl, AclFilter, matching, new_acl
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from tests.examples import examples
-from tests.security.test_authorizer import some_acls
+from tests.security.test_access_index import some_acls
 
 Acls = Mapping[ResourcePattern, frozenset[AccessRule]]
 filters = st.builds(

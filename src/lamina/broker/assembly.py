@@ -50,7 +50,7 @@ from lamina.broker.threads import NewExecutor, Threads
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError
 from lamina.image.topic import Topic
-from lamina.security.authorizer import AccessIndex
+from lamina.security.access_index import AccessIndex
 from lamina.settings.authorization import (
     ALLOW_EVERYONE_IF_NO_ACL_FOUND,
     AUTHORIZER_CLASS_NAME,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.errors import InvalidRequest
+from lamina.security.access_index import ANY_NAME, CLUSTER_NAME
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from lamina.security.authorizer import ANY_NAME, CLUSTER_NAME
 
 
 class Acl(NamedTuple):

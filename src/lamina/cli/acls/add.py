@@ -18,9 +18,9 @@ from lamina.cli.outcome import FINE, warn
 from lamina.cli.printing.tables import print_json
 from lamina.client.cluster import Cluster
 from lamina.errors import InvalidRequest
+from lamina.security.access_index import ANY_HOST
 from lamina.security.acl_filters import Acl, new_acl
 from lamina.security.acls import Operation, PatternType, Permission, ResourceType
-from lamina.security.authorizer import ANY_HOST
 
 _OF_PRODUCERS = {
     ResourceType.TOPIC: (Operation.WRITE, Operation.DESCRIBE, Operation.CREATE),

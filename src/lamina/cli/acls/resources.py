@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import click
 
 from lamina.cli.options.cluster import add_parameters, with_parameters
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acl_filters import Acl
 from lamina.security.acls import Operation, PatternType, Permission, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 
 
 class Resource(NamedTuple):

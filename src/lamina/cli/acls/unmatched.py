@@ -8,9 +8,9 @@ import click
 from lamina.cli.acls.resources import word_of
 from lamina.errors import InvalidTopic
 from lamina.image.topic_names import MAX_LENGTH, check_topic_name
+from lamina.security.access_index import ANY_HOST, ANY_NAME
 from lamina.security.acl_filters import Acl
 from lamina.security.acls import OPERATIONS_ON, Operation, PatternType, ResourcePattern, ResourceType
-from lamina.security.authorizer import ANY_HOST, ANY_NAME
 from lamina.security.hosts import rule_host
 
 _USER = "User:"

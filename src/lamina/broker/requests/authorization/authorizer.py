@@ -16,8 +16,8 @@ from lamina.broker.requests.request import Request
 from lamina.clocks import Clocks
 from lamina.image.diff import AccessRules
 from lamina.image.image import Image
+from lamina.security.access_index import ANY_HOST, ANYBODY, CLUSTER_NAME, IMPLIED_BY, AccessIndex
 from lamina.security.acls import OPERATIONS_ON, AccessRule, Operation, Permission, ResourceType
-from lamina.security.authorizer import ANY_HOST, ANYBODY, CLUSTER_NAME, IMPLIED_BY, AccessIndex
 
 audit = logging.getLogger("lamina.audit")
 

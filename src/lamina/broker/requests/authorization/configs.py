@@ -13,8 +13,8 @@ from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.errors import KafkaError
 from lamina.image.image import ResourceType as ConfigType
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 
 _CLIENT_METRICS = 16
 _RESOURCES = {

@@ -23,8 +23,8 @@ from lamina.broker.requests.offset_outcomes import one_outcome, response_with
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns, in_turns
 from lamina.errors import ErrorCode, TopicAuthorizationFailed
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.api_keys import CONSUMER_GROUP_DESCRIBE
 from lamina.wire.building import Shape, response_shape
 

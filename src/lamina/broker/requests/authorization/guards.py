@@ -23,8 +23,8 @@ from lamina.errors import (
     TopicAuthorizationFailed,
     TransactionalIdAuthorizationFailed,
 )
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.answer_entries import names_entries
 
 AT_ONCE = 256

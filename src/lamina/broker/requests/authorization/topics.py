@@ -13,8 +13,8 @@ from lamina.broker.requests.authorization.guards import Guard, Guarding, denial,
 from lamina.broker.requests.request import Request
 from lamina.broker.turns import in_turns
 from lamina.errors import KafkaError
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 
 _FIRST_BY_ID = 6
 

@@ -13,8 +13,8 @@ from lamina.broker.requests.request import Request
 from lamina.broker.turns import Turns, in_turns
 from lamina.errors import ErrorCode
 from lamina.image.topic import INTERNAL_TOPICS
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.building import response_shape
 
 TOPIC, TRANSACTIONAL_ID = ResourceType.TOPIC, ResourceType.TRANSACTIONAL_ID

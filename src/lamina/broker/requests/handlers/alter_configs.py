@@ -28,9 +28,9 @@ from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidRequest, KafkaError, OperationNotAttempted
 from lamina.image.configs import ConfigOperation, OperationType, alter_configs
 from lamina.image.image import ConfigResource, ResourceType
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation
 from lamina.security.acls import ResourceType as AclResource
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.api_keys import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from lamina.wire.building import Shape, response_shape
 

@@ -30,8 +30,8 @@ from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import ErrorCode, InvalidReplicaAssignment, InvalidRequest, KafkaError
 from lamina.image.topic import Topic
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.wire.api_keys import CREATE_TOPICS as API_KEY
 from lamina.wire.building import Shape, response_shape
 from lamina.wire.codec import encode_entity

@@ -38,8 +38,8 @@ from lamina.errors import (
 from lamina.image.image import Broker
 from lamina.image.topic import INTERNAL_TOPICS, Topic
 from lamina.image.topic_names import RESERVED, check_topic_name
+from lamina.security.access_index import CLUSTER_NAME
 from lamina.security.acls import Operation, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME
 from lamina.settings.broker import AUTO_CREATE_TOPICS_ENABLE
 from lamina.wire.api_keys import METADATA as API_KEY
 from lamina.wire.building import Shape, response_shape

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.security.access_index import CLUSTER_NAME, AccessIndex
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
-from lamina.security.authorizer import CLUSTER_NAME, AccessIndex
 from tests.examples import examples
 
 Acls = Mapping[ResourcePattern, frozenset[AccessRule]]
