@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.settings.properties import PropertiesError, dump, load
+from lamina.settings.properties import PropertiesError, dump, load, load_given
 
 # Everything a Java string can hold that has a UTF-16 form.
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
@@ -104,3 +104,32 @@ def test_half_a_surrogate_pair_is_refused_with_its_line() -> None:
 def test_meta_properties_looks_as_kafka_writes_it() -> None:
     written = dump({"version": "1", "cluster.id": "MkU3OEVBNTcwNTJENDM2Qk", "node.id": "1"}, ["", "a comment"])
     assert written == b"#\n#a comment\nversion=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\nnode.id=1\n"
+
+
+KEY = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (f"-----BEGIN PRIVATE KEY-----\n{KEY}\n-----END PRIVATE KEY-----\n", "line 1: this is PEM, a key"),
+        (f"ssl.keystore.key=\\\n-----BEGIN PRIVATE KEY-----\n{KEY}\n", "line 3: NAME=VALUE is expected"),
+        (f"a=b\n{KEY}\nQUERY==\n", "line 2: NAME=VALUE is expected"),
+        (f"\x01\x02{KEY}=x", "line 1: NAME=VALUE is expected"),
+    ],
+)
+def test_a_file_that_cannot_have_been_meant_is_refused_and_nothing_of_it_repeated(text: str, sentence: str) -> None:
+    with pytest.raises(PropertiesError) as caught:
+        load_given(text.encode())
+    assert str(caught.value).startswith(sentence)
+    assert KEY not in str(caught.value)
+
+
+def test_a_key_may_be_a_value_of_a_file_that_is_given() -> None:
+    text = f"ssl.keystore.key=-----BEGIN PRIVATE KEY-----\\\n{KEY}\\\n-----END PRIVATE KEY-----\nacks all\nlog.dirs=\n"
+    given = load_given(text.encode())
+    assert given == {
+        "ssl.keystore.key": f"-----BEGIN PRIVATE KEY-----{KEY}-----END PRIVATE KEY-----",
+        "acks": "all",
+        "log.dirs": "",
+    }

@@ -17,7 +17,7 @@ from lamina.cli.usage import CommandGroup
 from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError
 from lamina.peer.security_properties import SecurityPropertyError, parse_login
-from lamina.settings.properties import PropertiesError, load
+from lamina.settings.properties import PropertiesError, load_given
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ScramMechanism
@@ -155,7 +155,7 @@ def _password() -> str:
 def _login_in(file: str) -> tuple[str, str, str]:
     with open(file, "rb") as opened:
         try:
-            login = parse_login(load(opened.read()))
+            login = parse_login(load_given(opened.read()))
         except (PropertiesError, SecurityPropertyError) as error:
             raise click.BadParameter(f"{file}: {error}", param_hint="--login-of") from None
     if login.mechanism not in _MECHANISMS:

@@ -2,7 +2,8 @@
 
 Owns the syntax in both directions: comments (``#``, ``!``), lines continued by a backslash, ``=``, ``:`` or
 white space between name and value, escapes. A name given twice has its last value, as in Java. What ``dump``
-writes, ``load`` reads back, and so does Java. Must not know any setting.
+writes, ``load`` reads back, and so does Java. A file that a person names may be another than the one that was meant,
+such as a private key: ``load_given`` refuses it, and repeats nothing of it. Must not know any setting.
 """
 
 import re
@@ -14,6 +15,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u|.|\Z)", re.DOTALL)
+_PEM = "-----"
+"""How its first line begins, and its last."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile(r"[\\=:#!]|[^ -~]")
 _SPECIAL_OR_BLANK = re.compile(r"[\\=:#! ]|[^ -~]")
@@ -27,12 +30,8 @@ class PropertiesError(ValueError):
 
 def load(data: bytes) -> dict[str, str]:
     """Names and values in the order of their first mention; the bytes are UTF-8, else Latin-1."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
     found: dict[str, str] = {}
-    for number, line in _logical_lines(text):
+    for number, line in _logical_lines(_decode(data)):
         name = _NAME.match(line)
         assert name is not None, "an empty name matches"
         separator = _SEPARATOR.match(line, name.end())
@@ -41,11 +40,30 @@ def load(data: bytes) -> dict[str, str]:
     return found
 
 
+def load_given(data: bytes) -> dict[str, str]:
+    """The same of a file that a person named. Raises `PropertiesError` for one that cannot have been meant."""
+    for number, line in _logical_lines(_decode(data)):
+        if line.startswith(_PEM):
+            raise PropertiesError(f"line {number}: this is PEM, a key or a certificate, and no file of properties")
+        name = _NAME.match(line)
+        assert name is not None, "an empty name matches"
+        if name.end() == len(line) or not name.group().isprintable():
+            raise PropertiesError(f"line {number}: NAME=VALUE is expected; nothing of this file was used")
+    return load(data)
+
+
 def dump(properties: Mapping[str, str], comments: Sequence[str] = ()) -> bytes:
     """ASCII text with the comments first, one line for each entry."""
     lines = [f"#{line}" for comment in comments for line in _LINE_END.split(_escape_foreign(comment))]
     lines += [f"{_escape(name, is_name=True)}={_escape(value)}" for name, value in properties.items()]
     return "".join(line + "\n" for line in lines).encode("ascii")
+
+
+def _decode(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:

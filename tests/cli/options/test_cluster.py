@@ -80,3 +80,13 @@ def test_security_that_would_be_lost_is_refused_before_anybody_is_asked(
     assert outcome.status != 0
     assert outcome.out == ""
     assert outcome.err == f"lamina: {sentence}\n"
+
+
+def test_a_private_key_that_is_given_for_properties_is_refused_and_not_printed(lamina: Lamina, tmp_path: Path) -> None:
+    key = "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg"
+    file = tmp_path / "admin.pem"
+    file.write_text(f"-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n")
+    outcome = lamina("topics", "list", "--bootstrap-server", "127.0.0.1:1", "--command-config", file)
+    assert outcome.status == 2
+    assert "line 1: this is PEM, a key or a certificate, and no file of properties" in outcome.err
+    assert key not in outcome.out + outcome.err

@@ -12,7 +12,7 @@ import click
 from lamina.cli.options.secrets import client_secret_warning
 from lamina.cli.outcome import warn
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT, Cluster
-from lamina.settings.properties import PropertiesError, load
+from lamina.settings.properties import PropertiesError, load_given
 
 _ADDRESS = re.compile(
     r"((PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL)://)?(\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:/,]+)(:(?P<port>[0-9]{1,5}))?"
@@ -61,7 +61,7 @@ def cluster_from(bootstrap_server: str | None, properties_file: str | None, warn
     if properties_file is not None:
         with open(properties_file, "rb") as opened:
             try:
-                properties = load(opened.read())
+                properties = load_given(opened.read())
             except PropertiesError as error:
                 raise click.BadParameter(f"{properties_file}: {error}", param_hint="--command-config") from error
     in_file = properties.pop("bootstrap.servers", DEFAULT_BOOTSTRAP_SERVERS)

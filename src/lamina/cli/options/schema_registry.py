@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lamina.cli.options.cluster import with_parameters
-from lamina.settings.properties import PropertiesError, load
+from lamina.settings.properties import PropertiesError, load_given
 
 if TYPE_CHECKING:
     from lamina.schema_registry.location import Location
@@ -56,6 +56,6 @@ def _location(url: str | None, file: str | None) -> "Location | None":
 def _properties(file: str) -> dict[str, str]:
     with open(file, "rb") as opened:
         try:
-            return load(opened.read())
+            return load_given(opened.read())
         except PropertiesError as error:
             raise click.BadParameter(f"{file}: {error}", param_hint=_CONFIG) from error

@@ -12,7 +12,7 @@ import click
 from lamina.cli.options.secrets import secret_warnings
 from lamina.cli.options.units import setting_value
 from lamina.settings.listeners import PORT_MAX
-from lamina.settings.properties import load
+from lamina.settings.properties import load_given
 from lamina.settings.resolve import resolve_broker
 from lamina.settings.values import BrokerSettings
 
@@ -59,7 +59,7 @@ def settings_from(
     in_file: dict[str, str] = {}
     if file is not None:
         with open(file, "rb") as opened:
-            in_file = load(opened.read())
+            in_file = load_given(opened.read())
     given: dict[str, Any] = {"lamina.data.dir": data_dir, "node.id": node_id, **flags}
     on_line = settings_pairs_from(sets, "--set")
     settings = resolve_broker(
