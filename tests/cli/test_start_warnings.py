@@ -2,8 +2,9 @@
 
 import pytest
 
-from lamina.cli.serve.start_lines import log_warnings
+from lamina.cli.serve.start_lines import how_to_connect, log_warnings
 from lamina.settings.authorization import STANDARD_AUTHORIZER
+from lamina.settings.listeners import listeners
 from lamina.settings.resolve import resolve_broker
 
 MEMBER = {"zookeeper.connect": "zk:2181", "lamina.admin.listeners": ""}
@@ -17,7 +18,7 @@ LOGIN = {
     ),
 }
 PLAIN = {"listener.security.protocol.map": "ALL:PLAINTEXT"}
-RULES = {"authorizer.class.name": STANDARD_AUTHORIZER}
+RULES = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:admin"}
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,18 @@ def test_that_everybody_may_alter_a_cluster_without_rules_s51(caplog: pytest.Log
     )
     log_warnings(resolve_broker(file=everybody))
     assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("listener", "address", "options"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", "127.0.0.1:9092", ""),
+        ("PLAINTEXT://127.0.0.1:9093", "127.0.0.1:9093", " --bootstrap-server 127.0.0.1:9093"),
+        ("SASL_PLAINTEXT://127.0.0.1:9092", "127.0.0.1:9092", " --command-config FILE"),
+    ],
+)
+def test_what_to_try_first_connects_as_the_listener_wants_it(listener: str, address: str, options: str) -> None:
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required user_a=p;"
+    given = {"sasl.enabled.mechanisms": "PLAIN", "listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
+    (one,) = listeners(resolve_broker(file={"listeners": listener} | (given if "SASL" in listener else {})))
+    assert how_to_connect(one, address) == options

@@ -23,3 +23,21 @@ def test_super_users_are_divided_by_semicolons_s48() -> None:
 def test_super_users_have_types_s48(text: str) -> None:
     with pytest.raises(SettingError, match=r"super.users = .*: must be principals such as User:admin"):
         resolve_broker(file={"super.users": text})
+
+
+CHECKED = {"authorizer.class.name": STANDARD_AUTHORIZER}
+
+
+def test_an_authorizer_that_lets_nobody_begin_is_warned_of() -> None:
+    (told,) = resolve_broker(file=CHECKED).warnings
+    assert told == (
+        "super.users: names nobody: while there are no access rules nobody may do anything, not even add the first "
+        "rule; name an administrator, such as super.users=User:admin"
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [{}, CHECKED | {"super.users": "User:a"}, CHECKED | {"allow.everyone.if.no.acl.found": "true"}]
+)
+def test_where_somebody_may_begin_nothing_is_warned_of(given: dict[str, str]) -> None:
+    assert resolve_broker(file=given).warnings == ()

@@ -7,6 +7,7 @@ import re
 
 from lamina.settings.definition import broker_setting
 from lamina.settings.kinds import BOOLEAN, CLASS, STRING, TRIMMED, Rule
+from lamina.settings.values import BrokerSettings
 
 _SECOND = re.compile(r",\s*User:")
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
@@ -59,3 +60,20 @@ LAMINA_AUDIT_LOG = broker_setting(
     "A file for what was denied, and what was allowed where the logger `lamina.audit` is at `DEBUG`: one JSON object "
     "on each line. Without it they go where the broker logs.",
 )
+
+
+def lets_nobody_begin(settings: BrokerSettings) -> bool:
+    """Whether there is nobody who may do anything, or add an access rule, while there are no rules."""
+    if not settings.get(AUTHORIZER_CLASS_NAME):
+        return False
+    return not principals(settings[SUPER_USERS]) and not settings[ALLOW_EVERYONE_IF_NO_ACL_FOUND]
+
+
+def authorization_warnings(settings: BrokerSettings) -> tuple[str, ...]:
+    """What an operator should know of before nobody is let in."""
+    if not lets_nobody_begin(settings):
+        return ()
+    return (
+        f"{SUPER_USERS.name}: names nobody: while there are no access rules nobody may do anything, not even add the "
+        f"first rule; name an administrator, such as {SUPER_USERS.name}=User:admin",
+    )

@@ -8,6 +8,7 @@ files or arguments: they come as mappings from name to text.
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lamina.settings.authorization import authorization_warnings
 from lamina.settings.cleaner_limits import cleaner_limits
 from lamina.settings.connection_limits import connection_limits
 from lamina.settings.definition import SettingError, Update
@@ -66,7 +67,7 @@ def resolve_broker(
     cleaner_limits(settings)
     check_group_limits(settings)
     zookeeper_options(settings)
-    return settings.with_warnings(sasl_warnings(settings))
+    return settings.with_warnings((*sasl_warnings(settings), *authorization_warnings(settings)))
 
 
 def with_dynamic(

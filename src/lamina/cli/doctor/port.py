@@ -44,11 +44,13 @@ def judge_port(address: str, facts: PortFacts, *, holder: int | None, is_plain: 
     if not facts.is_taken:
         return problem(name, facts.refusal.lower(), "choose an address of this machine and a port that you may use")
     owner = f" ({facts.owner})" if facts.owner else ""
-    if not is_plain and holder is not None and facts.is_of(holder):
-        return fine(name, f"taken by the broker that runs on the data directory{owner}")
     is_lamina = facts.answering is not None and facts.answering.is_lamina
-    if is_lamina and holder is not None and facts.is_of(holder):
-        return fine(name, f"{facts.answering} answers{owner}")
+    if holder is not None and facts.is_of(holder):
+        if is_lamina:
+            return fine(name, f"{facts.answering} answers{owner}")
+        # A broker does not tell everybody who it is: not where nobody may ask.
+        if not is_plain or facts.answering is not None or (holder and facts.owner):
+            return fine(name, f"taken by the broker that runs on the data directory{owner}")
     other = "something that does not speak Kafka" if is_plain else "another program"
     who = f"taken by {other if facts.answering is None else facts.answering}"
     if is_lamina and holder is not None:

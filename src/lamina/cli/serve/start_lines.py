@@ -17,7 +17,7 @@ from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
 from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.admin_access import is_reading_open
-from lamina.settings.authorization import ALLOW_EVERYONE_IF_NO_ACL_FOUND, AUTHORIZER_CLASS_NAME
+from lamina.settings.authorization import ALLOW_EVERYONE_IF_NO_ACL_FOUND, AUTHORIZER_CLASS_NAME, lets_nobody_begin
 from lamina.settings.inter_broker_login import broker_principals
 from lamina.settings.listeners import ANY_ADDRESSES, Listener, admin_listeners, broker_listener_name, listeners
 from lamina.settings.ssl_stores import listener_ssl
@@ -150,9 +150,16 @@ def _print_for_a_person(started: Started, addresses: list[str]) -> None:
     why_not = started.parts.cleaner.why_not()
     click.echo(f"  compaction  {'on' if why_not is None else f'off: {why_not}'}")
     click.echo("  stop        Ctrl-C, or SIGTERM")
-    first = for_clients[0][1]
-    where = "" if first == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {first}"
-    click.echo(f"  try         echo hello | {_program()} produce greetings --create{where}")
+    if not lets_nobody_begin(started.parts.metadata.settings):
+        bound, address = for_clients[0]
+        options = how_to_connect(bound.listener, address)
+        click.echo(f"  try         echo hello | {_program()} produce greetings --create{options}")
+
+
+def how_to_connect(listener: Listener, address: str) -> str:
+    """The options of a command that connects to this listener."""
+    where = "" if address == DEFAULT_BOOTSTRAP_SERVERS else f" --bootstrap-server {address}"
+    return where if listener.protocol == "PLAINTEXT" else f"{where} --command-config FILE"
 
 
 def _by_purpose(started: Started, addresses: list[str]) -> tuple[list[_Listening], list[_Listening]]:
