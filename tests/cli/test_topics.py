@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from lamina.client.cluster import Cluster
 from lamina.client.replicas import Replicas
@@ -207,6 +207,23 @@ def test_a_person_is_asked_before_a_topic_is_deleted(topics: Topics, broker: Bro
     agreed = run_on_terminal("topics", "delete", topic, *where, answer="y")
     assert (agreed.status, agreed.out) == (0, f"Deleted topic {topic}.\n")
     assert topics("describe", topic).status == 1
+
+
+def test_an_internal_topic_is_not_deleted_by_mistake(topics: Topics, broker: BrokerProcess, topic: str) -> None:
+    topics("create", topic)
+    consumer = Consumer({"bootstrap.servers": broker.address, "group.id": topic})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+    consumer.close()
+    outcome = topics("delete", "__consumer_offsets", "--yes")
+    assert (outcome.status, outcome.out) == (1, "")
+    assert outcome.err == (
+        "lamina: __consumer_offsets: it is an internal topic: the committed offsets of all groups would be lost; "
+        "--internal deletes it\n"
+    )
+    asked = topics("delete", "__consumer_offsets", "--internal")
+    assert asked.status == 2
+    assert "with all records and the committed offsets of all groups?" in asked.err
+    assert topics("describe", "__consumer_offsets").status == 0
 
 
 def test_where_nobody_can_be_asked_yes_is_needed(topics: Topics, topic: str) -> None:
