@@ -156,6 +156,31 @@ def test_connections_are_made_once_and_shared() -> None:
     run(scenario)
 
 
+def test_a_cluster_that_was_never_reached_is_told_of_once_while_it_is_tried(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(loop: SkippingLoop) -> None:
+        async with client(DEAD) as cluster:
+            await loop.skip_until(asyncio.ensure_future(cluster.brokers()))
+
+    with pytest.raises(NetworkError):
+        run(scenario)
+    (told,) = (record.getMessage() for record in caplog.records if record.name == "lamina.peer.cluster")
+    assert told.startswith("127.0.0.1:1 cannot be reached")
+    assert told.endswith("; it is tried for 60 s in all")
+
+
+def test_a_cluster_that_was_reached_before_is_waited_for_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(loop: SkippingLoop) -> None:
+        async with ScriptedBroker() as broker:
+            Cluster(broker)
+            async with client(broker.address) as cluster:
+                assert await cluster.brokers()
+                await loop.skip_until(asyncio.ensure_future(cluster.request(Broker(9), delete_call())))
+
+    with pytest.raises(NetworkError):
+        run(scenario)
+    assert not [record for record in caplog.records if record.name == "lamina.peer.cluster"]
+
+
 def test_a_broker_that_came_back_is_connected_to_again() -> None:
     async def scenario(_: SkippingLoop) -> None:
         async with ScriptedBroker({LIST_OFFSETS: then(lambda _: None, list_answer())}) as broker:

@@ -7,6 +7,7 @@ producer's sequence. Must not know how a broker is found or connected to.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
@@ -28,7 +29,12 @@ from lamina.wire.fetch_request import READ_UNCOMMITTED
 from lamina.wire.leaders import CurrentLeader, NodeEndpoint
 from lamina.wire.primitives import Buffer
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+
+_TELL_AFTER_SECONDS = 3.0
+"""How long a cluster that was never reached is tried without a word."""
 
 _WRONG_BROKER = {
     AnyBroker: frozenset[int](),
@@ -69,6 +75,7 @@ class ClusterClient:
         self._backoff = Backoff(limits.retry_backoff_ms, limits.retry_backoff_max_ms, random)
         self._limits = limits
         self._is_closed = False
+        self._has_told = False
 
     async def __aenter__(self) -> "ClusterClient":
         return self
@@ -233,7 +240,8 @@ class ClusterClient:
         """What `once` gives, tried until it does or the time is over."""
         failure: KafkaError | None = None
         attempt = 0
-        deadline = asyncio.get_running_loop().time() + self._limits.api_timeout_ms / 1000
+        began = asyncio.get_running_loop().time()
+        deadline = began + self._limits.api_timeout_ms / 1000
         try:
             async with asyncio.timeout_at(deadline):
                 while True:
@@ -246,6 +254,7 @@ class ClusterClient:
                             raise
                         failure = error
                         self._routes.forget(to)
+                        self._tell(error, began)
                     await asyncio.sleep(self._backoff.wait_ms(attempt) / 1000)
                     attempt += 1
         except TimeoutError:
@@ -253,6 +262,14 @@ class ClusterClient:
             if failure is None:
                 raise RequestTimedOut(f"waited {in_vain}") from None
             raise type(failure)(f"{failure}; tried {in_vain}") from failure
+
+    def _tell(self, error: KafkaError, began: float) -> None:
+        """Once, of a cluster that was never reached: whoever waits may have mistyped its address."""
+        waited = asyncio.get_running_loop().time() - began
+        if waited < _TELL_AFTER_SECONDS or self._has_told or self._routes.has_connected:
+            return
+        self._has_told = True
+        logger.warning("%s; it is tried for %d s in all", error, self._limits.api_timeout_ms // 1000)
 
 
 def _check(code: int, topic: str, partition: int, message: str | None = None) -> None:

@@ -20,6 +20,8 @@ class ConnectionPool:
         self._connector = connector
         self._limits = limits
         self._opened: dict[Address, asyncio.Task[Connection]] = {}
+        self.has_connected = False
+        """Whether any was ever made."""
 
     def is_connected(self, address: Address) -> bool:
         """Whether a connection to it is open, as far as this end knows."""
@@ -35,12 +37,14 @@ class ConnectionPool:
             opened.add_done_callback(_look_at)
         try:
             # A caller that gives up leaves the attempt to the others, and to the next.
-            return await asyncio.shield(opened)
+            connection = await asyncio.shield(opened)
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if opened.cancelled() and caller is not None and not caller.cancelling():
                 raise NetworkError(f"the connection to {address} was closed") from None
             raise
+        self.has_connected = True
+        return connection
 
     async def to_any(self, addresses: Iterable[Address]) -> Connection:
         """One that is there already, else the first that can be made. Raises the reasons of all as one error."""

@@ -49,6 +49,11 @@ class Routes:
     def view(self) -> ClusterView:
         return self._view
 
+    @property
+    def has_connected(self) -> bool:
+        """Whether any broker was ever reached."""
+        return self._connections.has_connected
+
     async def close(self) -> None:
         await self._connections.close()
 
