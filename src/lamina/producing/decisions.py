@@ -188,9 +188,9 @@ def idle(decided: QueryState, used: Iterable[str]) -> dict[str, OpenTransaction]
 def _refuse_strange(state: QueryState, name: BatchName) -> None:
     if name.batch < state.batch:
         raise WriteError(
-            f"query {name.query} has written batch {state.batch} already and now comes with batch {name.batch}: its "
-            "checkpoint was set back, or is a copy of another query's. Give this query a name of its own with the "
-            "option queryId, or write with exactlyOnce=false"
+            f"query {name.query} has written batch {state.batch} already and now comes with batch {name.batch}: "
+            "batchId must rise from write to write; the checkpoint of a stream was set back, or is a copy of another "
+            "query's. Give this query a name of its own with the option queryId, or write with exactlyOnce=false"
         )
     if name.batch == state.batch and name.writer != state.writer and name.writer and state.writer:
         raise WriteError(
