@@ -96,6 +96,16 @@ def test_a_value_that_cannot_be_used_is_refused(broker: BrokerProcess) -> None:
         Cluster(broker.address, {"socket.timeout.ms": "soon"}).admin()
 
 
+@pytest.mark.parametrize(
+    ("protocol", "shows"), [(None, False), ("PLAINTEXT", False), ("SSL", True), ("SASL_SSL", True)]
+)
+def test_whether_brokers_may_tell_one_user_less_than_another(protocol: str | None, shows: bool) -> None:
+    given = {} if protocol is None else {"security.protocol": protocol}
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required username='u' password='p';"
+    sasl = {"sasl.mechanism": "PLAIN", "sasl.jaas.config": login} if protocol == "SASL_SSL" else {}
+    assert Cluster("127.0.0.1:1", given | sasl).shows_who_asks is shows
+
+
 def test_no_answer_in_time_is_an_error() -> None:
     with pytest.raises(ClientError, match="no answer within 0 s"):
         answer_of(Future[None](), 0)

@@ -162,6 +162,11 @@ class Cluster:
             if error.name() in LOST and broker_id is not None:
                 self._refusing.add(broker_id)
 
+    @property
+    def shows_who_asks(self) -> bool:
+        """Whether brokers may tell one user less than another."""
+        return str(self._config.get("security.protocol", "plaintext")).lower() != "plaintext"
+
     def given(self, *names: str) -> str | None:
         """What the properties say under one of these names."""
         return next((self._config[name] for name in names if name in self._config), None)

@@ -45,5 +45,8 @@ def list_topics(cluster: Cluster, internal: bool, as_json: bool) -> int:
         ("topic", "partitions", "replication factor", "id"), [tuple(cell(row[name]) for name in shown) for row in rows]
     )
     if not rows:
-        warn("there are no topics; create one with `lamina topics create NAME`")
+        if cluster.shows_who_asks:
+            warn("there are no topics that you may describe; ask for the permission, or create one")
+        else:
+            warn("there are no topics; create one with `lamina topics create NAME`")
     return attempts.status
