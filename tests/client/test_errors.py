@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError
 
-from lamina.client.errors import Refused, broker_of, sentence, why_silent, why_unreachable
+from lamina.client.errors import Refused, broker_of, sentence, why_no_member, why_silent, why_unreachable
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,16 @@ from lamina.client.errors import Refused, broker_of, sentence, why_silent, why_u
         ),
         (KafkaError(KafkaError.TOPIC_EXCEPTION, "The name has a blank."), "the name has a blank"),
         (KafkaError(KafkaError.INVALID_CONFIG, "a.b: unknown, did you mean a.c?"), "a.b: unknown, did you mean a.c?"),
+        (
+            KafkaError(87),
+            "broker failed to validate record; most often it has no key, and a compacted topic takes only records with "
+            "keys",
+        ),
+        (
+            KafkaError(32),
+            "invalid timestamp; message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic say "
+            "how far from now it may be",
+        ),
         (KafkaError(KafkaError.UNKNOWN, "It\nfailed\n  twice."), "it failed twice"),
     ],
 )
@@ -51,6 +61,15 @@ def test_an_error_is_one_line_with_what_to_do_unless_the_broker_said_it(error: K
 )
 def test_a_cluster_that_does_not_answer_is_told_by_its_reason(error: KafkaError | None, text: str) -> None:
     assert why_unreachable("a:1", error).startswith(text)
+
+
+def test_whoever_may_not_be_a_member_is_told_of_which_group_and_what_it_takes() -> None:
+    error = KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED, "FindCoordinator response error: DESCRIBE on the group")
+    assert why_no_member("g", error) == (
+        "group g: you may not read as a member of it; ask for the permission Read on the group, or use another "
+        "identity with --command-config"
+    )
+    assert why_no_member("g", KafkaError(KafkaError.UNKNOWN)) is None
 
 
 def test_one_broker_of_several_that_does_not_answer_is_named() -> None:

@@ -33,7 +33,10 @@ ADVICE = {
     "KAFKA_STORAGE_ERROR": "the broker's log says which disk operation failed",
     "_MSG_TIMED_OUT": "look at the broker's log, or try again",
     "_TIMED_OUT": "look at the broker's log, or try again",
-    "INVALID_RECORD": "a compacted topic takes only records with keys; the broker's log says more",
+    "INVALID_RECORD": "most often it has no key, and a compacted topic takes only records with keys",
+    "INVALID_TIMESTAMP": (
+        "message.timestamp.before.max.ms and message.timestamp.after.max.ms of the topic say how far from now it may be"
+    ),
     "MSG_SIZE_TOO_LARGE": "raise max.message.bytes of the topic, or send less at a time",
 }
 """What to do next, by the name that librdkafka gives an error; nothing where the message says it all."""
@@ -88,6 +91,16 @@ def sentence(error: "KafkaError") -> str:
     text = text[0].lower() + text[1:] if text[1:2].islower() else text
     advice = ADVICE.get(error.name()) or (ADVICE_FOR_SILENCE.get(error.name()) if said.startswith(_SILENT) else None)
     return f"{text}; {advice}" if advice and not text.endswith("?") else text
+
+
+def why_no_member(group: str, error: "KafkaError") -> str | None:
+    """Where access rules keep somebody out of a group: a broker names neither it nor what a member needs."""
+    if error.name() != "GROUP_AUTHORIZATION_FAILED":
+        return None
+    return (
+        f"group {group}: you may not read as a member of it; ask for the permission Read on the group, or use another "
+        "identity with --command-config"
+    )
 
 
 def why_unreachable(servers: str, error: "KafkaError | None") -> str:

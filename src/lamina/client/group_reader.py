@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lamina.client.cluster import REQUEST_SECONDS, Cluster
-from lamina.client.errors import ClientError, sentence
+from lamina.client.errors import ClientError, sentence, why_no_member
 from lamina.client.partition_range import PartitionRange
 from lamina.client.reader import Reader
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, TopicPartition
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 _REBALANCING = frozenset(
     {
@@ -90,6 +90,9 @@ class GroupReader(Reader):
 
     def _is_at_end(self) -> bool:
         return self._is_assigned and not self._open
+
+    def _said(self, error: "KafkaError") -> str:
+        return why_no_member(self._group, error) or super()._said(error)
 
     def _awaited(self) -> str:
         if not self._open:

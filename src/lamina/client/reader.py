@@ -148,7 +148,10 @@ class Reader:
                     self._close(each)
         elif error.name() not in _TRANSIENT and not self._is_of_no_group(error):
             where = "" if each is None else f"partition {partition} at offset {each.position}: "
-            raise ClientError(f"{where}{sentence(error)}")
+            raise ClientError(f"{where}{self._said(error)}")
+
+    def _said(self, error: "KafkaError") -> str:
+        return sentence(error)
 
     def _is_of_no_group(self, error: "KafkaError") -> bool:
         """librdkafka asks for the coordinator of a group that nobody here is in; access rules may keep it secret."""
