@@ -85,3 +85,9 @@ def test_bad_input_never_reaches_the_broker(lamina: Lamina) -> None:
         ("remove",),
     ):
         assert lamina("quotas", *arguments, *nowhere).status == 2, arguments
+
+
+def test_a_misspelled_quota_is_told_what_was_meant(lamina: Lamina) -> None:
+    outcome = lamina("quotas", "set", "--user", "a", "producer_byte_rat=1MiB", "--bootstrap-server", "127.0.0.1:1")
+    assert outcome.status == 2
+    assert "producer_byte_rat = 1MiB: there is no such quota; did you mean producer_byte_rate?" in outcome.err

@@ -130,7 +130,9 @@ def test_a_partition_that_is_given_is_taken_and_null_is_as_none() -> None:
 @pytest.mark.parametrize("wanted", [-1, 5])
 def test_a_partition_that_does_not_exist_is_one_sentence(wanted: int) -> None:
     given_rows = table([(b"k", b"a", None)]).append_column("partition", pa.array([wanted], pa.int32()))
-    with pytest.raises(WriteError, match=f"a row asks for partition {wanted} of topic t, which has 5 partitions"):
+    with pytest.raises(
+        WriteError, match=f"a row asks for partition {wanted} of topic t, which has 5 partitions, counted from 0"
+    ):
         list(encoder().encode(given_rows, {"t": 5}))
 
 

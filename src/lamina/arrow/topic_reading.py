@@ -48,6 +48,10 @@ def read(
     for instance ``{"isolation.level": "read_committed"}``. Nothing is read before the reader is; what fails then raises
     there. Raises `ReadError`, or `lamina.errors.KafkaError`.
     """
+    if not isinstance(topic, str):
+        raise ReadError(f"topic: {topic!r} is not one name")
+    if isinstance(columns, str):
+        raise ReadError(f"columns: {columns!r} is not a list of names")
     client = parse_properties({**(properties or {}), BOOTSTRAP_SERVERS: bootstrap_servers})
     schema = schema_of(columns)
     files = _read_files(read_files)
@@ -98,7 +102,7 @@ def _partitions(topic: Topic, given: Sequence[int] | None, *places: Place | Mapp
     named = [one for place in places if isinstance(place, Mapping) for one in place]
     for one in (*wanted, *named):
         if one not in topic.leaders:
-            raise ReadError(f"topic {topic.name!r} has no partition {one}; it has {len(topic.leaders)}")
+            raise ReadError(f"topic {topic.name!r} has no partition {one}; it has {len(topic.leaders)}, counted from 0")
     return wanted
 
 

@@ -1,6 +1,7 @@
 """``lamina quotas``: how much users, client ids and addresses may use."""
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from lamina.cli.usage import CommandGroup
 from lamina.client.cluster import Cluster
 from lamina.errors import KafkaError
 from lamina.security.quota_filters import FilterComponent, MatchType
-from lamina.security.quotas import CLIENT_ID, IP, USER, QuotaEntity, entity_text, quota_entity
+from lamina.security.quotas import CLIENT_ID, IP, QUOTAS, USER, QuotaEntity, entity_text, quota_entity
 
 _BYTES_ENDING = "_byte_rate"
 _TYPE = "User:"
@@ -171,7 +172,9 @@ def _value(key: str, text: str) -> float:
     try:
         return float(text) if size is None else float(size)
     except ValueError:
-        raise click.BadParameter(f"{key} = {text[:40]}: give a number", param_hint="QUOTA=VALUE") from None
+        meant = get_close_matches(key, QUOTAS, 1) if key not in QUOTAS else []
+        advice = f"there is no such quota; did you mean {meant[0]}?" if meant else "give a number"
+        raise click.BadParameter(f"{key} = {text[:40]}: {advice}", param_hint="QUOTA=VALUE") from None
 
 
 def _told(entity: QuotaEntity, values: dict[str, float | None], dry_run: bool, as_json: bool) -> int:

@@ -84,7 +84,8 @@ class RowEncoder:
         bad = e.assign_partitions(columns.addresses, partitions, self._format.batch_bytes, sticky, assigned)
         if bad >= 0:
             wanted = rows.column("partition")[bad].as_py()
-            raise WriteError(f"a row asks for partition {wanted} of topic {topic}, which has {partitions} partitions")
+            there = "1 partition" if partitions == 1 else f"{partitions} partitions"
+            raise WriteError(f"a row asks for partition {wanted} of topic {topic}, which has {there}, counted from 0")
         order = np.argsort(assigned, kind="stable").astype(np.int32)
         bounds = np.searchsorted(assigned[order], np.arange(partitions + 1))
         for partition in range(partitions):

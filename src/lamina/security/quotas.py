@@ -40,6 +40,8 @@ _OF_ADDRESSES: Mapping[str, int | None] = {CONNECTION_CREATION_RATE: _INT_MAX}
 
 QUOTAS_OF_CLIENTS = tuple(_OF_CLIENTS)
 """The keys that users and client ids may have."""
+QUOTAS = (*_OF_CLIENTS, *_OF_ADDRESSES)
+"""All keys."""
 
 
 class QuotaOperation(NamedTuple):

@@ -57,7 +57,7 @@ def bind_admin(settings: BrokerSettings) -> list[Bound]:
             raise StartError(
                 f"{listener.host or 'every address'}:{listener.port} cannot be listened on by the admin listener: "
                 f"{why_not_bound(error)}, or choose another with --set lamina.admin.listeners=HOST:PORT "
-                "(port 0 takes a free one, nothing switches it off)"
+                "(port 0 takes a free one, an empty value switches it off)"
             ) from error
     return bound
 
