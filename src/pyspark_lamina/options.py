@@ -138,7 +138,9 @@ def _client(properties: Mapping[str, str]) -> ClientProperties:
     try:
         return parse_properties({"client.id": "pyspark-lamina", **properties})
     except ReadError as error:
-        raise ReadError(f"{_OF_KAFKA}{error}") from None
+        told = f"{_OF_KAFKA}{error}"
+        # Spark keeps the options of CREATE TABLE to itself.
+        raise ReadError(told if properties else f"{told}. A table is given no options: make a view") from None
 
 
 def _trigger_limits(given: Mapping[str, str]) -> TriggerLimits:

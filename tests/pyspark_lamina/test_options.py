@@ -144,6 +144,11 @@ def test_what_makes_no_sense_is_one_sentence_with_the_name_of_the_option(given: 
     assert "\n" not in str(raised.value)
 
 
+def test_a_table_which_spark_gives_no_options_is_told_what_to_make() -> None:
+    with pytest.raises(ReadError, match=r"^kafka.bootstrap.servers is missing: .*: make a view$"):
+        parse_options(CaseInsensitiveDict({}), is_stream=False)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
