@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lamina.arrow.cutting import OffsetRange
 from lamina.arrow.errors import ReadError
+from lamina.arrow.losses import warn_of_nothing
 from pyspark_lamina.columns import Field
 from pyspark_lamina.lookup import Lookup
 from pyspark_lamina.options import SourceOptions
@@ -44,6 +45,7 @@ def plan(lookup: Lookup, options: SourceOptions) -> list[InputPartition]:
     log_starts = lookup.starts(partitions)
     ends = lookup.offsets(end_positions)
     starts = lookup.offsets(start_positions)
+    warn_of_nothing(starts, ends)
     high_watermarks = lookup.high_watermarks(partitions)
     tell = on_loss(fails=options.fails_on_data_loss)
     ranges = ranges_within(starts, ends, log_starts, high_watermarks, tell)

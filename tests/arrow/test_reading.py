@@ -237,6 +237,14 @@ def test_what_makes_no_sense_is_told_in_one_sentence(
     assert "\n" not in str(raised.value)
 
 
+def test_a_start_behind_the_end_reads_nothing_and_is_told(
+    broker: BrokerProcess, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    create(broker.address, topic)
+    assert lamina.arrow.read(topic, start=99, bootstrap_servers=broker.address).read_all().num_rows == 0
+    assert f"{topic}-0 is read from offset 99 to 0: nothing is there" in caplog.messages
+
+
 def test_a_broker_that_is_not_there_is_told_in_one_sentence() -> None:
     short = {"default.api.timeout.ms": "50"}
     with pytest.raises(NetworkError, match=r"^127.0.0.1:1 cannot be reached .*tried in vain for 50 ms"):

@@ -275,6 +275,13 @@ def test_an_offset_that_is_gone_is_said(records: Records, ten: str) -> None:
     assert "begins at" not in records.consume(ten).err
 
 
+def test_an_offset_that_is_not_there_yet_is_said(records: Records, ten: str) -> None:
+    outcome = records.consume(ten, "--from", "99", "--format", "raw")
+    assert (outcome.status, outcome.out) == (0, "")
+    assert outcome.err.splitlines()[0] == "lamina: nothing is at offset 99 yet: partition 0 ends at 10"
+    assert "yet" not in records.consume(ten, "--from", "10").err
+
+
 # What is refused
 
 

@@ -1,13 +1,14 @@
 """Records that were asked for and are not there any more: an error, or a warning where that is tolerated.
 
-Owns the two sentences. Must not know how a loss was noticed.
+A warning too where they are not there yet. Owns these sentences. Must not know how a loss was noticed.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from lamina.arrow.errors import DataLoss
+from lamina.topic_partition import TopicPartition, name_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,3 +47,10 @@ def fail(loss: Loss, advice: str = "") -> None:
 def warn(loss: Loss) -> None:
     """Where nothing is configured, Python writes it to stderr, which Spark keeps for the driver and each executor."""
     logger.warning("data loss: %s; %s", loss.reason, loss.skipped)
+
+
+def warn_of_nothing(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    """Of ranges that begin behind their end: who mistyped an offset would take no rows for an empty topic."""
+    for where, start in starts.items():
+        if start > ends[where]:
+            logger.warning("%s is read from offset %d to %d: nothing is there", name_of(where), start, ends[where])

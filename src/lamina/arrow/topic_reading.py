@@ -15,6 +15,7 @@ from lamina.arrow.cluster import AtTime, Position, Topic, describe_topics, find_
 from lamina.arrow.connecting import open_cluster
 from lamina.arrow.driving import LoopThread
 from lamina.arrow.errors import DataLoss, ReadError
+from lamina.arrow.losses import warn_of_nothing
 from lamina.arrow.prefetching import RangeToFetch, ReadFiles
 from lamina.arrow.properties import BOOTSTRAP_SERVERS, ClientProperties, parse_properties
 from lamina.arrow.reading import DEFAULT_BATCH_BYTES, read_range, schema_of
@@ -93,6 +94,7 @@ async def _ranges(
             raise DataLoss(
                 f"data loss: {name}-{where[1]} begins at offset {log_starts[where]}, and {offset} was asked for"
             )
+    warn_of_nothing(starts, ends)
     topic_id = topics[name].topic_id
     return [RangeToFetch(name, one, starts[name, one], ends[name, one], topic_id) for one in wanted]
 

@@ -34,6 +34,9 @@ def ranges_of(
     first, end = logs.first(), logs.end()
     starts = resolve(from_, first, end, logs)
     stops = None if follow and to is None else resolve(to or LATEST, first, end, logs)
+    if from_.kind is Kind.OFFSET and not follow and chosen and all(starts[one] > end[one] for one in chosen):
+        last = max(chosen, key=lambda one: end[one])
+        warn(f"nothing is at offset {from_.number} yet: partition {last} ends at {end[last]}")
     ranges: list[PartitionRange] = []
     for partition in chosen:
         wanted = starts[partition]
