@@ -14,6 +14,7 @@ from lamina.broker.cleaner.process_engine import ProcessEngine
 from lamina.broker.cleaner.spark_engine import SparkEngine
 from lamina.cleaning.contract import Plan
 from lamina.cleaning.engine_messages import SAID_WHY, Answer, Failure
+from lamina.cleaning.kernel_cache import COMPILING, WAITS_FOR_KERNELS
 from lamina.settings.resolve import resolve_broker
 from tests.pipeline.engines import a_plan, clean_all
 
@@ -122,6 +123,29 @@ def test_spark_that_starts_is_waited_for_and_says_so(child: Child, tmp_path: Pat
 
     live(engine, story)
     assert told == [None, "Spark is starting", None]
+
+
+def test_kernels_that_are_compiled_while_spark_starts_are_what_is_waited_for(child: Child, tmp_path: Path) -> None:
+    said = f"print({COMPILING!r}, file=sys.stderr, flush=True)"
+    wait = "while not (HERE / 'seen').exists(): time.sleep(0.01)"
+    engine = child(
+        f"import time\nfor order in orders():\n    if 'clean' in order:\n        {said}\n        {wait}\n"
+        "        fail(order, 'as I was told')\n"
+    )
+    plan = a_plan(tmp_path)
+
+    told: list[str | None] = []
+
+    async def story() -> list[Answer]:
+        cleaning = asyncio.ensure_future(clean_all(engine, plan))
+        while engine.waits_for() in (None, "Spark is starting"):
+            await asyncio.sleep(0)
+        told.append(engine.waits_for())
+        (tmp_path / "lamina_test_spark" / "seen").touch()
+        return await cleaning
+
+    live(engine, story)
+    assert told == [WAITS_FOR_KERNELS]
 
 
 def test_a_child_that_ends_because_it_cannot_go_on_has_the_last_word(child: Child, tmp_path: Path) -> None:

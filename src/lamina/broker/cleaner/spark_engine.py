@@ -61,9 +61,12 @@ class SparkEngine:
         return self._child is not None and not self._child.is_over
 
     def waits_for(self) -> str | None:
-        if self.is_running and self._child is not None and not self._child.has_spark:
-            return "Spark is starting"
-        return WAITS_FOR_KERNELS if self._child is not None and self._child.is_compiling else None
+        if self._child is not None and self._child.is_compiling:
+            # That takes longer than Spark's start, beside which it may begin.
+            return WAITS_FOR_KERNELS
+        return (
+            "Spark is starting" if self.is_running and self._child is not None and not self._child.has_spark else None
+        )
 
     async def clean(self, plan: Plan, progress: Progress) -> Answer:
         self._working += 1
