@@ -21,9 +21,11 @@ COUNTS = (
 )
 
 
-def figures(monkeypatch: pytest.MonkeyPatch, *, is_proven: bool, was_proven: bool) -> BrokerFigures:
+def figures(
+    monkeypatch: pytest.MonkeyPatch, *, is_proven: bool, was_proven: bool, is_controller: bool = False
+) -> BrokerFigures:
     session = {"is_session_proven": is_proven, "was_session_proven": was_proven}
-    row = {"is_this_broker": True, "is_controller": False, "replication": dict.fromkeys(COUNTS, 0) | session}
+    row = {"is_this_broker": True, "is_controller": is_controller, "replication": dict.fromkeys(COUNTS, 0) | session}
 
     def answer(_listener: AdminListener, *_path: str) -> dict[str, Any]:
         return {"brokers": [row]}
@@ -40,6 +42,11 @@ def test_a_session_is_lost_only_after_it_was_proven(monkeypatch: pytest.MonkeyPa
     assert not figures(monkeypatch, is_proven=False, was_proven=False).is_session_lost
     assert not figures(monkeypatch, is_proven=True, was_proven=True).is_session_lost
     assert figures(monkeypatch, is_proven=False, was_proven=True).is_session_lost
+
+
+def test_a_controller_that_cannot_prove_its_session_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert figures(monkeypatch, is_proven=True, was_proven=True, is_controller=True).is_controller
+    assert not figures(monkeypatch, is_proven=False, was_proven=True, is_controller=True).is_controller
 
 
 def test_a_broker_of_the_version_before_tells_of_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:

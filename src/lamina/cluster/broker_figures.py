@@ -92,7 +92,8 @@ class BrokerWatch:
         figures = own["replication"]
         return BrokerFigures(
             self._clocks.monotonic_seconds(),
-            own["is_controller"],
+            # Without a session it cannot know that it still is.
+            own["is_controller"] and figures["is_session_proven"],
             figures["leader_partitions"],
             figures["under_replicated_partitions"],
             figures["under_min_isr_partitions"],
