@@ -187,5 +187,14 @@ def test_a_broker_is_emptied_leaves_and_is_forgotten(
     remove = ("cluster", "remove-broker", "--data-dir", brokers.cluster.directory)
     kept = lamina(*remove, "2")
     assert (kept.status, "`lamina brokers decommission 2 --bootstrap-server" in kept.err) == (1, True)
-    assert lamina(*remove, "3").status == 0
+    removed = lamina(*remove, "3")
+    assert (removed.status, "default.replication.factor is 3, and the cluster has 2 brokers" in removed.err) == (
+        0,
+        True,
+    )
+    made = lamina("topics", "create", "later", "--bootstrap-server", brokers.cluster.bootstrap_servers())
+    assert (made.status, "3 needs as many brokers; 2 are registered; that is the brokers' default" in made.err) == (
+        1,
+        True,
+    )
     assert [one.id for one in brokers.cluster.brokers()] == [1, 2]

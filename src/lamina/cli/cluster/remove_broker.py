@@ -12,6 +12,7 @@ from lamina.client.cluster import Cluster
 from lamina.cluster.errors import keeps_replicas
 from lamina.cluster.layout import broker_name
 from lamina.cluster.local_cluster import LocalCluster
+from lamina.settings.broker import DEFAULT_REPLICATION_FACTOR
 
 
 @click.command(
@@ -42,5 +43,13 @@ def remove_broker(cluster: LocalCluster, broker: str, as_json: bool) -> int:
 
     cluster.remove_broker(broker_id, check, warn)
     left = cluster.layout.data(broker_name(broker_id))
+    state = cluster.state()
+    name, there = DEFAULT_REPLICATION_FACTOR.name, len(state.brokers)
+    factor = int(state.settings.get(name, "1"))
+    if factor > there:
+        warn(
+            f"{name} is {factor}, and the cluster has {counted(there, 'broker')}: create topics with "
+            f"--replication-factor {there}, or add a broker with `lamina cluster add-broker`"
+        )
     print_cluster(cluster, f"Removed broker {broker_id}. What is left in {left} is not needed.", as_json=as_json)
     return FINE

@@ -13,7 +13,7 @@ from lamina.cli.printing.tables import print_json
 from lamina.cli.printing.text import counted
 from lamina.cli.topics.lookup import describe_all
 from lamina.client.cluster import Cluster
-from lamina.client.errors import Refused
+from lamina.client.errors import ClientError, Refused
 
 _MOST_PARTITIONS = 100_000
 """librdkafka asks for no more at once."""
@@ -90,7 +90,7 @@ def create(
             outcome = _VALID if validate_only else _CREATED
         except Refused as error:
             if not (if_not_exists and error.name == "TOPIC_ALREADY_EXISTS"):
-                attempts.fail(topic, error)
+                attempts.fail(topic, _with_default(error) if replication_factor is None and not assigned else error)
                 continue
             outcome = _EXISTS
         count = None if outcome == _VALID else _partition_count(cluster, topic, attempts)
@@ -113,6 +113,13 @@ def _sentence(topic: str, outcome: str, partition_count: int | None) -> str:
         return f"Topic {topic} already exists."
     partitions = "" if partition_count is None else f" ({counted(partition_count, 'partition')})"
     return f"Created topic {topic}{partitions}."
+
+
+def _with_default(error: Refused) -> ClientError:
+    """Who gave no replication factor has to hear whose it is."""
+    if error.name != "INVALID_REPLICATION_FACTOR":
+        return error
+    return ClientError(f"{error}; that is the brokers' default: give --replication-factor, or add brokers")
 
 
 def _assignment_from(text: str | None) -> list[list[int]]:
