@@ -179,6 +179,26 @@ def test_fact_101_a_pass_tells_its_range_its_phases_and_what_it_saved() -> None:
     )
 
 
+def test_a_pass_over_a_few_records_tells_how_many_there_were_and_are() -> None:
+    manifest = replace(
+        MANIFEST, end_offset=4, before=Counts(1, 320, 1, 4, 0, 0, 0), after=Counts(1, 250, 1, 3, 0, 0, 0)
+    )
+    record = History().add(
+        PLAN,
+        Outcome.CLEANED,
+        "",
+        is_manual=False,
+        began_ms=0,
+        ended_ms=2000,
+        seconds=PhaseSeconds(0.5, 1.0, 0.5),
+        manifest=manifest,
+    )
+    assert describe(record) == (
+        f"{PLAN.topic}-{PLAN.partition}: cleaned offsets [{PLAN.first_dirty_offset}, 4) in 2.0 s: 4 records of 320 "
+        "bytes before, 3 records of 250 bytes after"
+    )
+
+
 def test_fact_101_one_message_follows_each_finished_pass_and_one_those_that_are_late(
     cleaning: CleaningBroker, telling: TellingEngine, caplog: pytest.LogCaptureFixture
 ) -> None:

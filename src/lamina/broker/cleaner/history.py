@@ -139,12 +139,19 @@ class History:
 
 
 def describe(record: PassRecord) -> str:
-    """Fact 101: what a finished pass says of itself in the log, on one line. Percents are of the pass's whole time."""
+    """What a finished pass says of itself in the log, on one line. Percents are of the pass's whole time (fact 101)."""
     manifest = record.manifest
     assert manifest is not None
     before, after, said, total = manifest.before, manifest.after, manifest.seconds, record.seconds.total
+    what = f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset})"
+    if before.bytes < _MB:
+        # Rates and shares of so little say nothing.
+        return (
+            f"{what} in {total:.1f} s: {_counted(before.records, 'record')} of {before.bytes} bytes before, "
+            f"{_counted(after.records, 'record')} of {after.bytes} bytes after"
+        )
     return (
-        f"{record.topic}-{record.partition}: cleaned offsets [{record.first_dirty_offset}, {manifest.end_offset}): "
+        f"{what}: "
         f"{before.bytes / _MB:.1f} MB processed in {total:.1f} s, {_rate(before.bytes, total)} MB/s; "
         f"{_counted(manifest.keys, 'key')} found in {_work(manifest.bytes_read - before.bytes, said.keys, total)}, "
         f"which would fill {record.buffer_percent:.1f} % of the memory for them; "
