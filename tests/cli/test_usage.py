@@ -147,6 +147,12 @@ def test_a_name_that_is_missing_or_given_twice_is_one_sentence(lamina: Lamina, a
     assert "--help" in outcome.err
 
 
+def test_an_option_that_is_missing_is_shown_with_what_it_takes(lamina: Lamina) -> None:
+    outcome = lamina("verify", "/tmp")
+    assert outcome.status == 2
+    assert outcome.err == "lamina: missing option '--dir': give --dir DIR; see `lamina verify --help`\n"
+
+
 def test_without_a_terminal_to_ask_on_one_sentence_names_the_option(records: Records, topic: str) -> None:
     records.make(topic)
     outcome = records.lamina("topics", "delete", topic, "--bootstrap-server", records.address)

@@ -38,6 +38,8 @@ def sentence(error: click.UsageError) -> str:
         return f"no such option '{error.option_name}': did you mean {' or '.join(error.possibilities)}?"
     text = error.format_message().strip()
     text = text[0].lower() + text[1:] if text[1:2].islower() else text
+    if isinstance(error, click.MissingParameter) and isinstance(error.param, click.Option) and error.param.metavar:
+        text = f"{text.rstrip('.')}: give {error.param.opts[0]} {error.param.metavar}"
     if text.endswith("?"):
         return text
     return f"{text.rstrip('.')}; see `{path} --help`"
