@@ -133,3 +133,10 @@ def test_a_key_may_be_a_value_of_a_file_that_is_given() -> None:
         "acks": "all",
         "log.dirs": "",
     }
+
+
+def test_the_name_of_a_setting_alone_is_empty_as_in_java() -> None:
+    assert load_given(b"ssl.endpoint.identification.algorithm\na=b\n") == {
+        "ssl.endpoint.identification.algorithm": "",
+        "a": "b",
+    }

@@ -15,6 +15,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"(?:\\.|[^\\=: \t\f])*", re.DOTALL)
 _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|u|.|\Z)", re.DOTALL)
+_BARE_NAME = re.compile(r"[a-z]\w*(\.[\w-]+)+")
+"""What may stand without a value, and so is empty as in Java: no line of a key has dots."""
 _PEM = "-----"
 """How its first line begins, and its last."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -41,13 +43,16 @@ def load(data: bytes) -> dict[str, str]:
 
 
 def load_given(data: bytes) -> dict[str, str]:
-    """The same of a file that a person named. Raises `PropertiesError` for one that cannot have been meant."""
+    """The same of a file that a person named. Raises `PropertiesError` for one that cannot have been meant.
+
+    A name alone is taken where it looks like a setting's.
+    """
     for number, line in _logical_lines(_decode(data)):
         if line.startswith(_PEM):
             raise PropertiesError(f"line {number}: this is PEM, a key or a certificate, and no file of properties")
         name = _NAME.match(line)
         assert name is not None, "an empty name matches"
-        if name.end() == len(line) or not name.group().isprintable():
+        if not name.group().isprintable() or (name.end() == len(line) and not _BARE_NAME.fullmatch(line)):
             raise PropertiesError(f"line {number}: NAME=VALUE is expected; nothing of this file was used")
     return load(data)
 
