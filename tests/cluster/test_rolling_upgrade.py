@@ -10,7 +10,7 @@ import pytest
 
 from lamina.cluster.broker_command import lamina_program
 from lamina.cluster.errors import ClusterError
-from lamina.image.features import SUPPORTED, TRANSACTION_VERSION
+from lamina.image.features import LAMINA_VERSION, SUPPORTED, TRANSACTION_VERSION
 from tests.cli.running import Outcome, run_process
 from tests.cluster import older_lamina
 from tests.cluster.exactly_once_copy import copied_value
@@ -28,8 +28,8 @@ OLDER = (sys.executable, older_lamina.__file__)
 A_TRANSACTION = 50
 NEWEST = {name: levels[-1] for name, levels in SUPPORTED.items()}
 REFUSED = (
-    "this cluster has finalized lamina.version at level 1, and this version of Lamina does not know that feature: "
-    "use the version that the brokers run"
+    f"this cluster has finalized lamina.version at level {NEWEST[LAMINA_VERSION]}, and this version of Lamina does not "
+    "know that feature: use the version that the brokers run"
 )
 
 

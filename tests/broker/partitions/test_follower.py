@@ -1,7 +1,7 @@
 """What a follower decides: R15, R17, R21, R27-R32, and the classic bugs R82-R85, R89 and R98."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lamina.broker.partitions.follower import (
@@ -263,6 +263,7 @@ class Replicas:
 
 
 @settings(max_examples=examples(300), deadline=None)
+@example(steps=[("append", 0, 2), ("elect", 1, 0), ("append", 0, 1), ("elect", 0, 0), ("delete", 0, 1)])
 @given(steps=STEPS)
 def test_after_any_history_a_follower_has_its_leaders_log_and_cut_nothing_that_both_shared(
     steps: list[tuple[str, int, int]],

@@ -118,7 +118,8 @@ def follow_once(log: ModelLog, leader: ModelLog, max_records: int) -> None:
                 log.start_anew(anew)
     elif told.diverging is not None:
         offset = truncation_offset(log, log.high_watermark, told.diverging)
-        assert offset >= min(shared, log.log_end_offset)
+        # Where the first record that both could share differs, or is none, they share none.
+        assert offset >= shared or shared <= max(log.log_start_offset, leader.log_start_offset)
         log.truncate(offset)
     else:
         for record in told.records:
