@@ -12,7 +12,7 @@ from lamina.image.topic import Topic
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern
 from lamina.security.acls import ResourceType as AclResourceType
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.settings.listeners import Listener
 
 CLUSTER_ID = "sVIXKbHTQ5-L0XrbMqFPDg"

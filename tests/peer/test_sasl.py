@@ -22,7 +22,8 @@ from lamina.peer.limits import Limits
 from lamina.peer.sasl import SaslConnector
 from lamina.peer.security import connectors
 from lamina.peer.security_properties import Login, parse_security
-from lamina.security.scram import MECHANISMS, ScramCredential, ScramServer, credential_from, salted_password
+from lamina.security.scram import ScramServer
+from lamina.security.scram_credential import MECHANISMS, ScramCredential, credential_from, salted_password
 from tests.peer.loops import SkippingLoop, run
 from tests.peer.scripted import FIND_COORDINATOR, OFFERED, Answer, Facts, ScriptedBroker, versions_facts
 from tests.peer.test_connection import find, found

@@ -14,7 +14,7 @@ from pathlib import Path
 from lamina.cluster.ports import free_port
 from lamina.peer.call import MessageCall
 from lamina.peer.target import Controller
-from lamina.security.scram import ScramMechanism, salted_password
+from lamina.security.scram_credential import ScramMechanism, salted_password
 from tests.peer.clients import client
 from tests.peer.loops import SkippingLoop, run
 from tests.peers.kafka import Kafka

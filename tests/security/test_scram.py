@@ -8,17 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.security.scram import (
+from lamina.security.scram import MOST_ITERATIONS_OF_A_SERVER, ScramClient, ScramError, ScramServer, salt_from
+from lamina.security.scram_credential import (
     LEAST_ITERATIONS,
     MECHANISMS,
-    MOST_ITERATIONS_OF_A_SERVER,
-    ScramClient,
     ScramCredential,
-    ScramError,
     ScramMechanism,
-    ScramServer,
     credential_from,
-    salt_from,
     salted_password,
 )
 

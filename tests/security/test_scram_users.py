@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.errors import ErrorCode
-from lamina.security.scram import ScramCredential, ScramMechanism, credential_from
+from lamina.security.scram_credential import ScramCredential, ScramMechanism, credential_from
 from lamina.security.scram_users import Deletion, Upsertion, Users, alter_users
 
 SHA_256, SHA_512 = ScramMechanism

@@ -27,7 +27,7 @@ from lamina.image.topic import Partition
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern
 from lamina.security.acls import ResourceType as AclResourceType
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.store import interface
 from lamina.store.cluster_identity import cluster_id
 from lamina.store.interface import (

@@ -10,7 +10,7 @@ from lamina.client.cluster import Cluster
 from lamina.client.errors import ClientError, refusal
 from lamina.peer.call import MessageCall
 from lamina.peer.target import AnyBroker
-from lamina.security.scram import ScramMechanism
+from lamina.security.scram_credential import ScramMechanism
 from lamina.wire.api_keys import DESCRIBE_USER_SCRAM_CREDENTIALS
 
 

@@ -14,7 +14,7 @@ from lamina.image.image import Broker, ConfigResource, Features, Image, Resource
 from lamina.image.topic import Partition, Topic, new_partition
 from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.topic_partition import TopicPartition
 
 K = TypeVar("K")

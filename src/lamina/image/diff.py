@@ -13,7 +13,7 @@ from lamina.image.image import Broker, ConfigResource, Features, Image
 from lamina.image.topic import Partition, Topic
 from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 
 AccessRules = Mapping[ResourcePattern, frozenset[AccessRule]]
 

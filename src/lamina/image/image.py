@@ -14,7 +14,7 @@ from lamina.errors import UnknownTopicId, UnknownTopicOrPartition
 from lamina.image.topic import Partition, Topic
 from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.settings.listeners import Listener
 from lamina.topic_partition import TopicPartition
 

@@ -26,8 +26,9 @@ from lamina.peer.connection import Connection
 from lamina.peer.connector import Connector
 from lamina.peer.limits import Limits
 from lamina.peer.security_properties import OAUTHBEARER, PLAIN, Login
-from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
-from lamina.security.scram import ScramClient, ScramError, ScramMechanism, salted_password
+from lamina.security.scram import ScramClient, ScramError
+from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
+from lamina.security.scram_credential import ScramMechanism, salted_password
 from lamina.wire.api_keys import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 _HANDSHAKE_VERSIONS: Final = range(1, 2)

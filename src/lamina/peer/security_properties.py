@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from lamina.security.jaas import JaasError, read_jaas
-from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
+from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
 from lamina.settings.definition import Setting, SettingError
 from lamina.settings.refused import sounds_like_security
 from lamina.settings.ssl import (

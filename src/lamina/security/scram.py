@@ -1,10 +1,8 @@
 """SCRAM (RFC 5802, RFC 7677) as Kafka has it: both sides, as state machines from bytes to bytes (KIP-84).
 
-Owns the messages, the proofs and the credential that a broker keeps instead of a password. PBKDF2 is slow on purpose:
-:func:`salted_password` belongs on a thread, nothing else here takes longer than a few microseconds. As Kafka does, it
-takes passwords as UTF-8 without SASLprep (S40). Stricter than Kafka: ``c=`` must hold the header of the first message
-(S41), and a message that demands an extension (``m=``) is refused. Must not know where credentials are kept, nor make
-randomness.
+Owns the messages and the proofs. Nothing here takes longer than a few microseconds: a client salts its password
+between two messages. Stricter than Kafka: ``c=`` must hold the header of the first message (S41), and a message that
+demands an extension (``m=``) is refused. Must not know where credentials are kept, nor make randomness.
 """
 
 import hashlib
@@ -13,14 +11,12 @@ import re
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from enum import Enum, IntEnum, auto
+from enum import Enum, auto
 from typing import NamedTuple
 
 from lamina.security.sasl import MOST_MESSAGE_BYTES, SaslError
+from lamina.security.scram_credential import LEAST_ITERATIONS, ScramCredential, ScramMechanism
 
-LEAST_ITERATIONS = 4096
-MOST_ITERATIONS = 16_384
-"""Of a credential that is to be stored."""
 MOST_ITERATIONS_OF_A_SERVER = 131_072
 """What a client computes for a server that it does not know yet, so a false one cannot keep it busy (S88)."""
 
@@ -32,52 +28,8 @@ _EXTENSION = re.compile(r"([A-Za-z]+)=([^,\x00]+)")
 _COUNT = re.compile(r"[0-9]{1,9}")
 
 
-class ScramMechanism(IntEnum):
-    """With the protocol's numbers."""
-
-    SHA_256 = 1
-    SHA_512 = 2
-
-    @property
-    def sasl_name(self) -> str:
-        """What clients call it."""
-        return f"SCRAM-{self.name.replace('_', '-')}"
-
-    @property
-    def digest(self) -> str:
-        """What :mod:`hashlib` calls its hash."""
-        return self.name.replace("_", "").lower()
-
-
-MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
-"""By the names that clients use."""
-
-
-class ScramCredential(NamedTuple):
-    """What a broker keeps of a user: enough to check a password, not enough to log in with."""
-
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
-    iterations: int
-
-    def __repr__(self) -> str:
-        return f"ScramCredential(hidden, iterations={self.iterations})"
-
-
 class ScramError(SaslError):
     """The other side's message cannot be accepted; the text holds nothing secret."""
-
-
-def salted_password(digest: str, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2, milliseconds of work: call it on a thread."""
-    return hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
-
-
-def credential_from(digest: str, salted: bytes, salt: bytes, iterations: int) -> ScramCredential:
-    """What is kept of a password, given its salted form."""
-    stored_key = hashlib.new(digest, _hmac(digest, salted, b"Client Key")).digest()
-    return ScramCredential(salt, stored_key, _hmac(digest, salted, b"Server Key"), iterations)
 
 
 def salt_from(random_bytes: bytes) -> bytes:

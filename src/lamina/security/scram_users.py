@@ -15,7 +15,13 @@ from lamina.errors import (
     UnacceptableCredential,
     UnsupportedSaslMechanism,
 )
-from lamina.security.scram import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential, ScramMechanism, credential_from
+from lamina.security.scram_credential import (
+    LEAST_ITERATIONS,
+    MOST_ITERATIONS,
+    ScramCredential,
+    ScramMechanism,
+    credential_from,
+)
 
 Users = Mapping[str, Mapping[ScramMechanism, ScramCredential]]
 

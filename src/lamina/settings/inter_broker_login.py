@@ -7,7 +7,7 @@ who is a broker where no access rules say it. The password is in no ``repr``. Mu
 from dataclasses import dataclass, field
 
 from lamina.security.sasl import PLAIN
-from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
+from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
 from lamina.settings.authorization import AUTHORIZER_CLASS_NAME, SUPER_USERS, principals
 from lamina.settings.definition import SettingError
 from lamina.settings.listeners import broker_listener

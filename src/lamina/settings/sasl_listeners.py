@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lamina.security.jaas import JaasEntry, JaasError, read_jaas
 from lamina.security.sasl import OAUTHBEARER, PLAIN
-from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
+from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
 from lamina.settings.definition import Setting, SettingError
 from lamina.settings.listeners import Listener, listeners
 from lamina.settings.network import CONNECTIONS_MAX_IDLE_MS

@@ -11,7 +11,7 @@ from lamina.image.image import NO_CONTROLLER, ConfigResource, Features, Image, R
 from lamina.image.topic import Topic
 from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.store import security_values, values
 from lamina.store.entries import parsed
 from lamina.store.interface import Create, Delete, Operation, Set, Store, StoreError

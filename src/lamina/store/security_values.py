@@ -11,7 +11,7 @@ from typing import Any
 
 from lamina.security.acls import AccessRule, Operation, PatternType, Permission, ResourcePattern, ResourceType
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.store.values import number, text
 
 

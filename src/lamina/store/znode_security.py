@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
 from lamina.security.acls import AccessRule, Operation, Permission
-from lamina.security.scram import MECHANISMS, ScramCredential, ScramMechanism
+from lamina.security.scram_credential import MECHANISMS, ScramCredential, ScramMechanism
 from lamina.store import values
 from lamina.store.security_values import quota_value
 

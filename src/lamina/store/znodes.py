@@ -13,7 +13,7 @@ from lamina.image.image import ConfigResource, Features, Image, ResourceType
 from lamina.image.topic import Topic
 from lamina.security.acls import AccessRule, ResourcePattern
 from lamina.security.quotas import QuotaEntity
-from lamina.security.scram import ScramCredential, ScramMechanism
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.store import values, znode_security, znode_values
 from lamina.store.cluster_identity import stored_cluster_id
 from lamina.store.entries import create_path, parsed

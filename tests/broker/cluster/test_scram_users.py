@@ -9,7 +9,8 @@ import pytest
 
 from lamina.broker.login.mechanisms import ScramUsers
 from lamina.broker.metadata.replicas import Replicas
-from lamina.security.scram import ScramClient, ScramError, ScramMechanism, ScramServer, salted_password
+from lamina.security.scram import ScramClient, ScramError, ScramServer
+from lamina.security.scram_credential import ScramMechanism, salted_password
 from tests.broker.cluster.conftest import NewMembers
 from tests.broker.cluster.members import Members
 

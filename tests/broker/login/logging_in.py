@@ -9,10 +9,10 @@ from typing import Any
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
 from lamina.image.changes import set_scram_credentials
 from lamina.image.image import Image
-from lamina.security.scram import (
+from lamina.security.scram import ScramClient
+from lamina.security.scram_credential import (
     LEAST_ITERATIONS,
     MECHANISMS,
-    ScramClient,
     ScramCredential,
     ScramMechanism,
     credential_from,

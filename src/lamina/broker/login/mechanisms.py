@@ -17,8 +17,9 @@ from lamina.clocks import Clocks
 from lamina.security.oauthbearer import BearerToken, OAuthBearerServer, UnknownKey
 from lamina.security.plain import PlainServer
 from lamina.security.sasl import PLAIN, SaslServer
-from lamina.security.scram import MECHANISMS as SCRAM_MECHANISMS
-from lamina.security.scram import ScramCredential, ScramMechanism, ScramServer
+from lamina.security.scram import ScramServer
+from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
+from lamina.security.scram_credential import ScramCredential, ScramMechanism
 from lamina.security.token_claims import check_claims, unsecured_claims
 from lamina.settings.oauthbearer import KeySource, OAuthBearer
 from lamina.settings.sasl_listeners import SaslListener
