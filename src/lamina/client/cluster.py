@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from lamina.client.errors import ClientError, Refused, Unreachable, broker_of, sentence, why_silent, why_unreachable
 from lamina.client.properties import translate
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
+from lamina.peer.addresses import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.peer.security_properties import (
     SecurityPropertyError,
     is_security,
@@ -31,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-DEFAULT_PORT = 9092
-DEFAULT_BOOTSTRAP_SERVERS = f"127.0.0.1:{DEFAULT_PORT}"
 REQUEST_SECONDS = 30.0
 _REACH_SECONDS = 10.0
 METADATA_SECONDS = 3.0

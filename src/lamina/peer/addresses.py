@@ -7,6 +7,7 @@ import re
 from typing import Final, NamedTuple
 
 DEFAULT_PORT: Final = 9092
+DEFAULT_BOOTSTRAP_SERVERS: Final = f"127.0.0.1:{DEFAULT_PORT}"
 
 _ADDRESS = re.compile(r"(?:\w+://)?(?:\[([^\[\]\s]+)\]|([^\[\]\s:/,]+))(?::([0-9]{1,5}))?")
 

@@ -11,7 +11,8 @@ import click
 
 from lamina.cli.options.secrets import client_secret_warning
 from lamina.cli.outcome import warn
-from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT, Cluster
+from lamina.client.cluster import Cluster
+from lamina.peer.addresses import DEFAULT_BOOTSTRAP_SERVERS, DEFAULT_PORT
 from lamina.settings.properties import PropertiesError, load_given
 
 _ADDRESS = re.compile(

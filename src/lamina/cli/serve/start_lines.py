@@ -15,7 +15,7 @@ import click
 from lamina import __version__
 from lamina.broker.network.listening import Bound
 from lamina.broker.server import Started
-from lamina.client.cluster import DEFAULT_BOOTSTRAP_SERVERS
+from lamina.peer.addresses import DEFAULT_BOOTSTRAP_SERVERS
 from lamina.settings.admin_access import is_reading_open
 from lamina.settings.authorization import ALLOW_EVERYONE_IF_NO_ACL_FOUND, AUTHORIZER_CLASS_NAME, lets_nobody_begin
 from lamina.settings.inter_broker_login import broker_principals
