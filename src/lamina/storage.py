@@ -19,8 +19,7 @@ from lamina.log.identity import Identity, IdentityError, new_id, read_meta_prope
 from lamina.log.remembered_directories import compare_directories, remember_directories
 from lamina.settings.broker import BROKER_ID, LAMINA_DATA_DIR, LOG_DIRS, NODE_ID
 from lamina.settings.definition import SettingError
-from lamina.settings.listeners import listeners
-from lamina.settings.sasl_listeners import WITH_SASL
+from lamina.settings.listeners import has_sasl
 from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import RESERVED_BROKER_MAX_ID
 from lamina.settings.zookeeper_options import NO_ID, given_id
@@ -159,7 +158,7 @@ def open_member_storage(settings: BrokerSettings, store: ClusterStore) -> Member
 
 
 def _login_secret(settings: BrokerSettings, store: Store) -> bytes:
-    if not any(listener.protocol in WITH_SASL for listener in listeners(settings)):
+    if not has_sasl(settings):
         return b""
     return login_secret(store, token_bytes(_SECRET_BYTES))
 

@@ -34,6 +34,16 @@ OF_NOBODY = (
 )
 
 
+OF_LOGINS = (
+    "lamina.broker.login",
+    "lamina.security.jaas",
+    "lamina.security.oauthbearer",
+    "lamina.security.plain",
+    "lamina.security.scram",
+    "lamina.security.token_claims",
+    "lamina.settings.oauthbearer",
+)
+
 OF_CLIENTS = (
     "lamina.client.cluster",
     "lamina.peer.connection",
@@ -80,6 +90,16 @@ def loaded_by_start(directory: Path, names: tuple[str, ...], *sets: str) -> list
     return done.stdout.split()
 
 
-def test_a_broker_with_plain_listeners_starts_without_what_the_command_line_needs(tmp_path: Path) -> None:
-    names = (*OF_MEMBERS, *OF_NOBODY, *OF_CLIENTS)
+def test_a_broker_with_plain_listeners_starts_without_what_logins_and_the_command_line_need(tmp_path: Path) -> None:
+    names = (*OF_MEMBERS, *OF_NOBODY, *OF_LOGINS, *OF_CLIENTS)
     assert loaded_by_start(tmp_path, names, "listeners=PLAINTEXT://127.0.0.1:0") == []
+
+
+def test_a_listener_whose_clients_log_in_loads_logins_and_the_entry_that_its_settings_have(tmp_path: Path) -> None:
+    sets = (
+        "listeners=SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms=PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config="
+        'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";',
+    )
+    assert set(loaded_by_start(tmp_path, OF_LOGINS, *sets)) >= {"lamina.broker.login", "lamina.security.jaas"}

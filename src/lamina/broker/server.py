@@ -21,8 +21,6 @@ from lamina.broker.admin.listening import AdminListening, advertised_admin, bind
 from lamina.broker.admin_parts import admin_subject
 from lamina.broker.assembly import build_parts
 from lamina.broker.cycle_collector import short_collections
-from lamina.broker.login.mechanisms import LoginError
-from lamina.broker.login.sasl_door import SaslDoors
 from lamina.broker.metadata.listener import MetadataListener
 from lamina.broker.metrics.loop_lag import LoopLag
 from lamina.broker.network.address_rates import AddressRates
@@ -47,7 +45,14 @@ from lamina.settings.broker import (
 )
 from lamina.settings.cluster import LAMINA_CONTROLLED_SHUTDOWN_WAIT_MS
 from lamina.settings.connection_limits import connection_limits
-from lamina.settings.listeners import ADMIN, Listener, advertised_listeners, broker_listener_name, listeners
+from lamina.settings.listeners import (
+    ADMIN,
+    Listener,
+    advertised_listeners,
+    broker_listener_name,
+    has_sasl,
+    listeners,
+)
 from lamina.settings.network import (
     ADVERTISED_LISTENERS,
     CONNECTIONS_MAX_IDLE_MS,
@@ -66,6 +71,7 @@ from lamina.store.opening import connect
 from lamina.wire.api_keys import API_VERSIONS
 
 if TYPE_CHECKING:
+    from lamina.broker.login.sasl_door import SaslDoors
     from lamina.broker.replication.broker_connectors import BrokerConnectors
     from lamina.store.session import SessionProber
 
@@ -95,7 +101,8 @@ class _Shells:
     """The listeners, and what runs by itself beside them."""
 
     listening: Listening
-    doors: SaslDoors
+    doors: "SaslDoors | None"
+    """Of listeners whose clients log in."""
     admin: AdminListening
     timers: Timers
     loop_lag: LoopLag
@@ -256,8 +263,9 @@ class Server:
         """``undo`` is given what ends those that have begun, should the start fail."""
         limits = connection_limits(parts.metadata.settings)
         doors = self._sasl_doors(parts)
-        doors.start()
-        undo.push_async_callback(doors.stop)
+        if doors is not None:
+            doors.start()
+            undo.push_async_callback(doors.stop)
         listening = Listening(
             loop,
             parts.clocks,
@@ -269,7 +277,7 @@ class Server:
             self._settings[CONNECTIONS_MAX_IDLE_MS],
             self._settings[LAMINA_MAX_UNAUTHENTICATED_CONNECTIONS],
             self._tls_listeners(parts),
-            doors.by_listener,
+            {} if doors is None else doors.by_listener,
         )
         undo.callback(listening.stop_accepting)
         listening.limit(limits)
@@ -293,7 +301,13 @@ class Server:
         except TlsError as error:
             raise StartError(str(error)) from error
 
-    def _sasl_doors(self, parts: Parts) -> SaslDoors:
+    def _sasl_doors(self, parts: Parts) -> "SaslDoors | None":
+        """``None`` where nobody logs in, which needs nothing of it."""
+        if not has_sasl(self._settings):
+            return None
+        from lamina.broker.login.mechanisms import LoginError
+        from lamina.broker.login.sasl_door import SaslDoors
+
         try:
             return SaslDoors(
                 self._settings,
@@ -361,7 +375,8 @@ class Server:
         shells.loop_lag.stop()
         parts.readiness.is_stopping = True
         await shells.timers.stop()
-        await shells.doors.stop()
+        if shells.doors is not None:
+            await shells.doors.stop()
         await parts.stop()
         for connection in list(listening.connections):
             connection.drain()

@@ -24,6 +24,8 @@ from lamina.settings.values import BrokerSettings
 from lamina.settings.zookeeper import ZOOKEEPER_CONNECT
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
+"""The protocols of listeners whose clients log in."""
 OWN_BROKER_LISTENER = "BROKERS"
 """The listener that a member of a cluster opens for brokers by itself, on a free port that it registers."""
 ANY_ADDRESSES = ("0.0.0.0", "::")
@@ -84,6 +86,11 @@ def listeners(settings: BrokerSettings) -> tuple[Listener, ...]:
             given = SECURITY_INTER_BROKER_PROTOCOL
         raise SettingError(f"{given.name} = {between_brokers}: must be one of those in listeners")
     return opened
+
+
+def has_sasl(settings: BrokerSettings) -> bool:
+    """Whether clients log in on any listener."""
+    return any(listener.protocol in WITH_SASL for listener in listeners(settings))
 
 
 def _refuse_plain_beside(opened: tuple[Listener, ...]) -> None:

@@ -8,16 +8,14 @@ mechanism says.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from lamina.security.jaas import JaasEntry, JaasError, read_jaas
 from lamina.security.sasl import OAUTHBEARER, PLAIN
 from lamina.security.scram_credential import MECHANISMS as SCRAM_MECHANISMS
 from lamina.settings.definition import Setting, SettingError
-from lamina.settings.listeners import Listener, listeners
+from lamina.settings.listeners import WITH_SASL, Listener, listeners
 from lamina.settings.network import CONNECTIONS_MAX_IDLE_MS
-from lamina.settings.oauthbearer import OAuthBearer, oauthbearer
 from lamina.settings.sasl import (
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     CONNECTIONS_MAX_REAUTH_MS,
@@ -28,10 +26,11 @@ from lamina.settings.sasl import (
 )
 from lamina.settings.values import BrokerSettings
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from lamina.security.jaas import JaasEntry
+    from lamina.settings.oauthbearer import OAuthBearer
 
-WITH_SASL = ("SASL_PLAINTEXT", "SASL_SSL")
-"""The protocols of listeners whose clients log in."""
+T = TypeVar("T")
 
 _JAVA_PACKAGE = "org.apache.kafka.common.security"
 LOGIN_MODULES = {
@@ -49,7 +48,7 @@ class SaslMechanism:
     """After so long a client has to log in again; 0 for never."""
     options: Mapping[str, str] = field(repr=False)
     """What its JAAS entry says."""
-    tokens: OAuthBearer | None = None
+    tokens: "OAuthBearer | None" = None
     """What OAUTHBEARER takes for a valid token."""
 
     @property
@@ -144,7 +143,7 @@ def _is_this_machine(host: str) -> bool:
         return False
 
 
-def _tokens(settings: BrokerSettings) -> Iterator[tuple[str, OAuthBearer]]:
+def _tokens(settings: BrokerSettings) -> "Iterator[tuple[str, OAuthBearer]]":
     """What makes a token valid, on each listener that takes some."""
     for listener in listeners(settings):
         found = sasl_listener(settings, listener)
@@ -175,16 +174,23 @@ def _mechanism(settings: BrokerSettings, listener: Listener, name: str) -> SaslM
         )
     options = {} if entry is None else entry.options
     max_reauth_ms = value_of(CONNECTIONS_MAX_REAUTH_MS) or 0
+    if name != OAUTHBEARER:
+        return SaslMechanism(max_reauth_ms, options)
+    from lamina.settings.oauthbearer import oauthbearer
+
     try:
-        return SaslMechanism(max_reauth_ms, options, oauthbearer(value_of, options) if name == OAUTHBEARER else None)
+        return SaslMechanism(max_reauth_ms, options, oauthbearer(value_of, options))
     except SettingError as error:
         raise SettingError(f"listener {listener.name}: {error}") from None
 
 
-def _jaas_entry(settings: BrokerSettings, listener: Listener, mechanism: str) -> JaasEntry | None:
+def _jaas_entry(settings: BrokerSettings, listener: Listener, mechanism: str) -> "JaasEntry | None":
     text = settings.of_mechanism(SASL_JAAS_CONFIG, listener.name, mechanism)
     if text is None:
         return None
+    # A broker where nobody logs in loads nothing of it.
+    from lamina.security.jaas import JaasError, read_jaas
+
     name = _name_of(SASL_JAAS_CONFIG, listener, mechanism)
     try:
         entry = read_jaas(text)
