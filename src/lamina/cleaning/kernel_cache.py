@@ -3,10 +3,10 @@
 Owns the order in which numba tries directories, and the line that is said before a first compilation. Must not compile.
 """
 
+import fnmatch
 import hashlib
 import os
 import sys
-from pathlib import Path
 
 COMPILING = "Compiling the cleaning kernels, once…"
 WAITS_FOR_KERNELS = "the first pass on this machine compiles the cleaning kernels, once"
@@ -20,7 +20,9 @@ def cache_directory(sources: str) -> str | None:
 def is_compiled(sources: str, pattern: str) -> bool:
     """Whether the cache has a kernel whose index is named so. It may be of older sources: numba compares."""
     directory = cache_directory(sources)
-    return directory is not None and any(Path(directory).glob(pattern))
+    if directory is None or not os.path.isdir(directory):
+        return False
+    return bool(fnmatch.filter(os.listdir(directory), pattern))
 
 
 def tell_of_compilation(sources: str) -> None:

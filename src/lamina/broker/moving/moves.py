@@ -7,10 +7,10 @@ directory ends it for good. The next start of the broker goes on with what it fi
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lamina.broker.counters import Counters, Place
 from lamina.broker.metadata.listener import MetadataListener
-from lamina.broker.moving.partition_move import FutureState, MovingParts, PartitionMove
 from lamina.broker.partitions.flushes import Flushes
 from lamina.broker.partitions.log_directories import LogDirectories
 from lamina.broker.partitions.partition import Partition
@@ -34,6 +34,9 @@ from lamina.settings.replication import (
 )
 from lamina.settings.values import BrokerSettings
 from lamina.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from lamina.broker.moving.partition_move import FutureState, MovingParts, PartitionMove
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +68,7 @@ class Moves(MetadataListener):
             settings[REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
         )
         self._parts: MovingParts | None = None
-        """Made with the first move: most brokers have none."""
+        """Made, and the code of moves loaded, with the first move: most brokers have none."""
         self._moves: dict[TopicPartition, PartitionMove] = {}
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._deciding = asyncio.Lock()
@@ -75,7 +78,7 @@ class Moves(MetadataListener):
         self._settings = settings
         self._quota.bytes_per_second = settings[REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND]
 
-    def futures_in(self, directory: LogDirectory) -> dict[TopicPartition, FutureState]:
+    def futures_in(self, directory: LogDirectory) -> "dict[TopicPartition, FutureState]":
         """What moves have copied to a directory so far."""
         moves = (move for move in self._moves.values() if move.target is directory)
         return {move.key: future for move in moves if (future := move.future) is not None}
@@ -146,6 +149,8 @@ class Moves(MetadataListener):
     # One move
 
     def _begin(self, partition: Partition, target: LogDirectory, found: FutureLog | None = None) -> None:
+        from lamina.broker.moving.partition_move import PartitionMove
+
         move = PartitionMove(self._moving_parts(), partition, target, found)
         self._moves[move.key] = move
         self._directories.futures[move.key] = target
@@ -153,7 +158,7 @@ class Moves(MetadataListener):
             move.stop()
         self._tasks[move.key] = asyncio.get_running_loop().create_task(self._run(move))
 
-    async def _run(self, move: PartitionMove) -> None:
+    async def _run(self, move: "PartitionMove") -> None:
         try:
             await move.run()
         except Exception as error:
@@ -162,11 +167,13 @@ class Moves(MetadataListener):
         finally:
             del self._moves[move.key], self._tasks[move.key], self._directories.futures[move.key]
 
-    async def _end(self, move: PartitionMove) -> None:
+    async def _end(self, move: "PartitionMove") -> None:
         move.cancel()
         await asyncio.wait((self._tasks[move.key],))
 
-    def _moving_parts(self) -> MovingParts:
+    def _moving_parts(self) -> "MovingParts":
+        from lamina.broker.moving.partition_move import MovingParts
+
         if self._parts is None:
             count = self._settings.get(NUM_REPLICA_ALTER_LOG_DIRS_THREADS) or len(list(self._directories))
             self._parts = MovingParts(

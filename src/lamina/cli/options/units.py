@@ -5,14 +5,17 @@ Must not know any setting.
 """
 
 import re
-from fractions import Fraction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 DURATIONS = "7d, 12h, 90m, 30s or 250ms"
 SIZES = "512KiB, 10MiB or 1GiB (powers of 1024), 10MB or 1GB (powers of 1000)"
 """Examples of the forms, for help and for errors."""
 
 _MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
-_BYTES = {
+_BYTES: dict[str, int] = {
     "b": 1,
     **{f"{letter}b": 1000**power for power, letter in enumerate("kmgt", start=1)},
     **{f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", start=1)},
@@ -41,21 +44,27 @@ def setting_value(name: str, text: str) -> str:
     return text
 
 
-def _whole(name: str, given: str, amount: Fraction | None, unit: int, forms: str) -> str:
+def _whole(name: str, given: str, amount: "Fraction | None", unit: int, forms: str) -> str:
     in_unit = None if amount is None else amount / unit
     if in_unit is None or in_unit.denominator != 1:
         raise ValueError(f"{name} = {given[:40]}: give a whole number of {forms}")
     return str(in_unit.numerator)
 
 
-def duration_ms(text: str) -> Fraction | None:
+def duration_ms(text: str) -> "Fraction | None":
     """``1d12h`` in milliseconds; ``None`` for what is not a duration."""
     if not _DURATION.fullmatch(text):
         return None
+    from fractions import Fraction
+
     return sum((Fraction(number) * _MS[unit] for number, unit in _DURATION_PART.findall(text)), Fraction(0))
 
 
-def size_bytes(text: str) -> Fraction | None:
+def size_bytes(text: str) -> "Fraction | None":
     """``10GiB`` in bytes; ``None`` for what is not a size."""
     found = _SIZE.fullmatch(text.lower())
-    return None if found is None or found[2] not in _BYTES else Fraction(found[1]) * _BYTES[found[2]]
+    if found is None or found[2] not in _BYTES:
+        return None
+    from fractions import Fraction
+
+    return Fraction(found[1]) * _BYTES[found[2]]

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 from datetime import UTC, datetime
-from logging.handlers import WatchedFileHandler
 
 import click
 
@@ -63,6 +62,8 @@ def log_audit(path: str | None) -> None:
     if path is None:
         (target,) = logging.getLogger().handlers
     else:
+        from logging.handlers import WatchedFileHandler
+
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, _PRIVATE))
         target = WatchedFileHandler(path, encoding="utf-8")
         target.setFormatter(JsonLines())
