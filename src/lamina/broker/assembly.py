@@ -6,10 +6,9 @@ Owns which part gets which others. Must not start any.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from random import getrandbits
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.cleaner.engine import engine_for
@@ -177,8 +176,7 @@ def _build_logs(ground: Ground, storage: Storage | MemberStorage) -> Logs:
     return Logs(cluster, directories, partitions, removal, cleaner, moves, truncations, publisher)
 
 
-@dataclass(frozen=True, slots=True)
-class _Deciding:
+class _Deciding(NamedTuple):
     """Who decides what the metadata is, and how other brokers are asked."""
 
     participant: "Alone | Member"
@@ -212,8 +210,7 @@ def _build_member(
     return _Deciding(parts.member, parts, ids, markers, verification)
 
 
-@dataclass(frozen=True, slots=True)
-class _Coordination:
+class _Coordination(NamedTuple):
     """Groups and transactions, and what they live in."""
 
     create_topics: CreateTopics

@@ -4,7 +4,7 @@ Owns the names of these few, so that nobody passes a dozen arguments. Must not k
 """
 
 import asyncio
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.counters import Counters
@@ -21,8 +21,7 @@ from lamina.clocks import Clocks
 from lamina.settings.values import BrokerSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(NamedTuple):
     """What all other parts stand on."""
 
     loop: asyncio.AbstractEventLoop
@@ -34,8 +33,7 @@ class Ground:
     settings: BrokerSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Logs:
+class Logs(NamedTuple):
     """The partitions of this broker, and who makes them what the metadata says."""
 
     cluster: Cluster

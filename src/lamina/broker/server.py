@@ -13,8 +13,8 @@ import signal
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lamina.broker.admin.access import NO_ACCESS, find_access
 from lamina.broker.admin.listening import AdminListening, advertised_admin, bind_admin
@@ -80,8 +80,7 @@ logger = logging.getLogger(__name__)
 _DRAIN_SECONDS = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """A broker that serves, and what a person should be told of it."""
 
     parts: Parts
@@ -96,8 +95,7 @@ class Started:
     open_files_limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Shells:
+class _Shells(NamedTuple):
     """The listeners, and what runs by itself beside them."""
 
     listening: Listening

@@ -1,7 +1,7 @@
 """The parts of a broker that metrics are read from. Must not change any of them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
@@ -20,8 +20,7 @@ from lamina.broker.threads import Threads
 from lamina.clocks import Clocks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricSources:
+class MetricSources(NamedTuple):
     started_ms: int
     clocks: Clocks
     threads: Threads

@@ -5,8 +5,8 @@ Must not know what any of them does.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from lamina.broker.cleaner.cleaner import Cleaner
 from lamina.broker.coordination.group_coordinator import GroupCoordinator
@@ -87,8 +87,7 @@ from lamina.clocks import Clocks
 from lamina.settings.network import FETCH_MAX_BYTES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerParts:
+class HandlerParts(NamedTuple):
     """What handlers work on; the table below says which handler sees which."""
 
     loop: asyncio.AbstractEventLoop
