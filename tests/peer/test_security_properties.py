@@ -57,10 +57,8 @@ def test_a_token_in_a_file() -> None:
 
 
 def test_what_is_of_javas_or_kerberos_insides_is_passed_over() -> None:
-    given = login(
-        sasl_jaas_config=PLAIN_LOGIN, ssl_trustmanager_algorithm="PKIX", sasl_login_refresh_buffer_seconds="9"
-    )
-    assert parse_security(given).login is not None
+    java = {"ssl_trustmanager_algorithm": "PKIX", "ssl_provider": "SunJSSE", "sasl_login_refresh_buffer_seconds": "9"}
+    assert parse_security(login(sasl_jaas_config=PLAIN_LOGIN, **java)).login is not None
 
 
 @pytest.mark.parametrize(

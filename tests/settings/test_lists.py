@@ -79,6 +79,21 @@ def test_each_of_kafkas_broker_names_is_on_one_list(name: str) -> None:
     assert lists.count(True) == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.mechanism.controller.protocol",
+        "sasl.login.refresh.buffer.seconds",
+        "listener.name.b.sasl.login.read.timeout.ms",
+    ],
+)
+def test_what_kafka_files_with_logins_have_and_nothing_here_needs_is_ignored(name: str) -> None:
+    """The first is in every file of a KRaft node with SASL; the others are how Java logs in."""
+    assert broker_ignored(name) is not None
+    assert broker_refusal(name) is None
+    assert broker_refusal("sasl.login.class") is not None
+
+
 def test_a_topic_has_the_names_that_kafka_knows_and_no_others() -> None:
     assert [name for name, setting in sorted(TOPIC_SETTINGS.items()) if not setting.hidden] == KAFKA_TOPIC_NAMES
 

@@ -191,7 +191,7 @@ def test_a_misspelled_name_of_security_stops_with_what_was_meant(name: str, mean
 
 
 def test_what_kafka_has_and_lamina_has_not_is_no_misspelling() -> None:
-    for name in ("sasl.kerberos.service.name", "sasl.login.refresh.window.factor", "delegation.token.secret.key"):
+    for name in ("sasl.kerberos.service.name", "sasl.login.class", "delegation.token.secret.key"):
         with pytest.raises(SettingError) as caught:
             resolve_broker(sets={name: "x"})
         assert "did you mean" not in str(caught.value)

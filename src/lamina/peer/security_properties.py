@@ -48,6 +48,7 @@ _UNDERSTOOD: Final = frozenset(
     }
 )
 _JAVA_INSIDES: Final = (
+    "ssl.provider",
     "ssl.keymanager.algorithm",
     "ssl.trustmanager.algorithm",
     "ssl.secure.random.implementation",

@@ -32,9 +32,17 @@ BROKER_IGNORED = (
         _names("""
             process.roles initial.broker.registration.timeout.ms broker.heartbeat.interval.ms
             broker.session.timeout.ms server.max.startup.time.ms eligible.leader.replicas.enable
-            early.start.listeners
+            early.start.listeners sasl.mechanism.controller.protocol
         """),
         ("controller.", "metadata.", "internal.metadata."),
+    ),
+    Family(
+        "it is about how Java logs in to other brokers; Lamina does that in its own way",
+        _names("""
+            sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.refresh.min.period.seconds
+            sasl.login.refresh.buffer.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+            sasl.login.retry.backoff.ms sasl.login.retry.backoff.max.ms
+        """),
     ),
     Family(
         "Lamina speaks to ZooKeeper in its own way",

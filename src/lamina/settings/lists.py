@@ -93,9 +93,11 @@ def unread_families(settings: Iterable[Setting[Any]]) -> tuple[Family, ...]:
 
 
 def broker_refusal(name: str) -> Refusal | None:
-    if name in BROKER_SETTINGS:
+    """A name that is ignored by itself is not refused for what it begins with."""
+    bare = _LISTENER_PREFIX.sub("", name, count=1)
+    if name in BROKER_SETTINGS or any(bare in family.names for family in BROKER_IGNORED):
         return None
-    return _first(BROKER_REFUSED, _LISTENER_PREFIX.sub("", name, count=1))
+    return _first(BROKER_REFUSED, bare)
 
 
 def listener_setting(name: str) -> Setting[Any] | None:
