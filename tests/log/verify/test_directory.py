@@ -67,6 +67,17 @@ def test_a_torn_last_batch_after_a_crash_would_be_cut_at_recovery(crashed: Path)
     assert "would be cut at recovery" in found[0].what
 
 
+def test_epochs_of_what_was_not_flushed_need_not_be_in_their_checkpoint(crashed: Path) -> None:
+    checkpoint = crashed / "orders-0" / "leader-epoch-checkpoint"
+    before = findings(crashed)
+    checkpoint.write_bytes(b"0\n1\n0 0\n")
+    assert findings(crashed) == before
+    checkpoint.write_bytes(b"0\n1\n1 0\n")
+    found = [finding for finding in findings(crashed) if finding not in before]
+    assert found
+    assert all("leader-epoch-checkpoint says 1" in finding.what for finding in found)
+
+
 def test_a_torn_last_batch_after_a_clean_stop_is_an_error(clean: Path) -> None:
     active = files_of(clean, "orders-0/*.log")[-1]
     with active.open("ab") as file:
