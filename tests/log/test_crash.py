@@ -38,6 +38,7 @@ SCRIPTS = {
     "closed after its flush": "append flush write_checkpoints roll append",
     "a name used again": "append append append flush move_log_start write_checkpoints delete_and_create append append",
     "rolled before its first flush": "append append roll append roll append append",
+    "epochs of a flushed segment": "append stop_and_start append append append roll append flush write_checkpoints",
     "all expired": "append append append flush expire expire append write_checkpoints append flush",
 }
 """Stories in which one rule of the log room matters, too rare to wait for them."""
@@ -132,7 +133,14 @@ def _rename_all(log: PartitionLog, new: Sequence[Segment], old: Sequence[Segment
         run_steps(log.replace(new, old, now_ms))
 
 
+def _run_without_epochs(flush: Flush) -> None:
+    for path in flush.paths:
+        sync_file(flush.disk, path)
+    flush.disk.sync_dir(flush.directory)
+
+
 def _run_without_names(flush: Flush) -> None:
+    flush.epochs.save()
     for path in flush.paths:
         sync_file(flush.disk, path)
 
@@ -146,6 +154,7 @@ BROKEN: dict[str, Break] = {
     ),
     "segments are replaced without syncing their names": (story_module, "swap_in", _rename_all, ""),
     "a flush forgets the names": (Flush, "run", _run_without_names, ""),
+    "a flush forgets the leader epochs": (Flush, "run", _run_without_epochs, SCRIPTS["epochs of a flushed segment"]),
     "files are not flushed at all": (flushing, "sync_file", _nothing, ""),
     "a gap between segments is overlooked": (recovery, "_gap_before", _nothing, ""),
     "an old partition's checkpoints speak for a new one": (

@@ -15,7 +15,9 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log import offset_checkpoints
 from lamina.log.directory import DirectoryError, LogDirectory
+from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, File
+from lamina.log.flushing import begin_flush
 from lamina.log.leftovers import CLEANED
 from lamina.log.partition_log import PartitionLog
 from lamina.log.segment import Segment
@@ -247,6 +249,24 @@ def test_the_files_of_a_new_partition_are_made_once(tmp_path: Path) -> None:
     directory.close()
 
 
+def test_the_newest_epoch_of_a_log_that_stays_closed_is_that_of_its_last_batch(tmp_path: Path) -> None:
+    directory, log = with_partition(tmp_path, batches=0)
+    for epoch in (2, 4):
+        batch = a_batch(b"k=v")
+        log.append(batch, read_header(batch), epoch, NOW_MS)
+        log.roll(NOW_MS)
+    directory.release()
+    directory = opened(tmp_path)
+    assert LeaderEpochs.load(Disk(), log.path).latest == -1, "nothing was flushed"
+    assert directory.latest_epoch_of("topic", 0) == 4
+    log = directory.open_partition("topic", 0, SMALL, NOW_MS)
+    log.begin_epoch(6)
+    directory.close()
+    directory = opened(tmp_path)
+    assert directory.latest_epoch_of("topic", 0) == 6
+    directory.release()
+
+
 def test_a_partition_without_a_directory_is_never_made_anew(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     with pytest.raises(StorageError):
@@ -265,6 +285,17 @@ def test_a_deleted_partition_leaves_the_checkpoints_and_waits_under_another_name
     with pytest.raises(StorageError, match="was deleted"):
         append(log, 1)
     assert directory.delete_partition("topic", 0) is None
+    directory.close()
+
+
+def test_a_flush_of_a_deleted_partition_writes_no_epochs_into_the_one_that_was_made_again(tmp_path: Path) -> None:
+    directory, log = with_partition(tmp_path)
+    begun = begin_flush(log, log.log_end_offset)
+    assert begun is not None
+    directory.delete_partition("topic", 0)
+    again = directory.create_partition("topic", 0, TOPIC_ID, SMALL, NOW_MS)
+    begun.run()
+    assert Path(again.epochs.path).read_bytes() == b"0\n0\n"
     directory.close()
 
 

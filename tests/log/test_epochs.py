@@ -1,5 +1,7 @@
 """The leader-epoch cache and its checkpoint; formats.md §2.5."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 
 from lamina.log.checkpoints import CheckpointError
 from lamina.log.epochs import EpochStart, LeaderEpochs, format_epochs, parse_epochs
-from lamina.log.files import Disk
+from lamina.log.files import Disk, File
+from tests.log.disk import RecordingDisk
 
 
 def epochs_at(path: Path, *entries: tuple[int, int]) -> LeaderEpochs:
@@ -50,9 +53,8 @@ def test_malformed_input_is_a_checkpoint_error(data: bytes) -> None:
 
 def test_an_epoch_is_news_once_and_never_goes_back(tmp_path: Path) -> None:
     epochs = epochs_at(tmp_path)
-    assert epochs.assign(3, 10)
-    assert not epochs.assign(3, 20)
-    assert not epochs.assign(2, 30)
+    for epoch, start_offset in ((3, 10), (3, 20), (2, 30)):
+        epochs.assign(epoch, start_offset)
     assert (epochs.entries, epochs.latest) == ([(3, 10)], 3)
 
 
@@ -75,14 +77,82 @@ def test_where_an_epoch_ends(tmp_path: Path) -> None:
     assert epochs.end_of(-1, log_end_offset=33) == (-1, -1)
 
 
-def test_truncation_at_both_ends_is_saved(tmp_path: Path) -> None:
+def test_truncation_at_both_ends(tmp_path: Path) -> None:
     epochs = epochs_at(tmp_path, (1, 0), (2, 10), (4, 20))
     epochs.truncate_from_end(20)
-    assert saved(tmp_path) == [(1, 0), (2, 10)]
+    assert (epochs.entries, epochs.latest) == ([(1, 0), (2, 10)], 2)
     epochs.truncate_from_start(15)
-    assert (saved(tmp_path), epochs.latest) == ([(2, 15)], 2)
-    epochs.clear()
-    assert (saved(tmp_path), epochs.latest) == ([], -1)
+    assert (epochs.entries, epochs.latest) == ([(2, 15)], 2)
+    epochs.truncate_from_end(0)
+    assert (epochs.entries, epochs.latest) == ([], -1)
+
+
+def test_only_what_changed_is_written_and_only_when_it_is_saved(tmp_path: Path) -> None:
+    disk = RecordingDisk(str(tmp_path))
+    epochs = LeaderEpochs.load(disk, str(tmp_path))
+    epochs.assign(1, 0)
+    epochs.truncate_from_start(5)
+    assert disk.ops == []
+    epochs.save()
+    assert [op.kind for op in disk.ops] == ["create", "truncate", "write", "fsync", "rename"]
+    assert saved(tmp_path) == [(1, 5)]
+    count = len(disk.ops)
+    epochs.assign(2, 7)
+    epochs.truncate_from_end(7)
+    epochs.save()
+    LeaderEpochs.load(disk, str(tmp_path)).save()
+    assert len(disk.ops) == count
+
+
+def test_a_checkpoint_that_is_missing_or_bad_is_written_though_nothing_is_in_it(tmp_path: Path) -> None:
+    LeaderEpochs.load(Disk(), str(tmp_path)).save()
+    path = tmp_path / "leader-epoch-checkpoint"
+    assert path.read_bytes() == b"0\n0\n"
+    path.write_bytes(b"torn")
+    LeaderEpochs.load(Disk(), str(tmp_path)).save()
+    assert path.read_bytes() == b"0\n0\n"
+
+
+class InterruptedDisk(Disk):
+    """Something happens while a file is written."""
+
+    def __init__(self, meanwhile: Callable[[], None]) -> None:
+        self.meanwhile = meanwhile
+
+    def open(self, path: str, *, write: bool = False, create: bool = False) -> File:
+        file = super().open(path, write=write, create=create)
+        if create:
+            self.meanwhile()
+        return file
+
+
+def test_what_changes_while_it_is_written_is_written_by_the_next(tmp_path: Path) -> None:
+    epochs = LeaderEpochs.load(InterruptedDisk(lambda: epochs.assign(2, 10)), str(tmp_path))
+    epochs.assign(1, 0)
+    epochs.save()
+    assert (saved(tmp_path), epochs.entries) == ([(1, 0)], [(1, 0), (2, 10)])
+    epochs.save()
+    assert saved(tmp_path) == [(1, 0), (2, 10)]
+
+
+def test_many_threads_may_write_it_at_once(tmp_path: Path) -> None:
+    epochs = epochs_at(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(50):
+            epochs.assign(number, number)
+            pool.submit(epochs.save)
+        writing = [pool.submit(epochs.save) for _ in range(4)]
+    assert [each.result() for each in writing] == [None] * 4
+    assert saved(tmp_path) == epochs.entries
+
+
+def test_nothing_is_written_once_the_log_is_closed_even_if_that_had_begun(tmp_path: Path) -> None:
+    """The directory may go, and another log get its name."""
+    epochs = LeaderEpochs.load(InterruptedDisk(lambda: epochs.close()), str(tmp_path))
+    epochs.assign(1, 0)
+    epochs.save()
+    epochs.save()
+    assert not (tmp_path / "leader-epoch-checkpoint").exists()
 
 
 def test_a_checkpoint_that_cannot_be_read_counts_as_empty(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from lamina.errors import StorageError
 from lamina.log.files import Disk, File
 from lamina.log.flushing import Flusher, close_cleanly, flush
-from tests.log.building import LogBuilder, a_log, truncate_log
+from tests.log.building import LogBuilder, a_batch, a_log, truncate_log
 
 Work = Callable[[], None]
 Done = Callable[[OSError | None], None]
@@ -110,7 +110,34 @@ def test_after_a_roll_the_closed_segment_its_indexes_and_the_next_snapshot_are_s
         f"{0:020d}.timeindex",
         f"{1:020d}.snapshot",
         "leader-epoch-checkpoint",
+        "leader-epoch-checkpoint.tmp",
     ]
+
+
+def test_the_first_batch_of_an_epoch_leaves_the_checkpoint_of_epochs_to_the_flush(tmp_path: Path) -> None:
+    builder, disk, flusher, hand = flushed_by_hand(tmp_path)
+    builder.append(b"k=v", epoch=3)
+    builder.log.append_as_follower(bytes(a_batch(b"k=v", base_offset=1, leader_epoch=5)), builder.now_ms)
+    builder.log.advance_log_start(1)
+    checkpoint = builder.path / "leader-epoch-checkpoint"
+    assert not checkpoint.exists()
+    flusher.flush_to(2)
+    hand.step()
+    assert (checkpoint.read_bytes(), builder.log.recovery_point) == (b"0\n1\n5 1\n", 2)
+    disk.synced.clear()
+    builder.append(b"k=v", epoch=5)
+    flusher.flush_to(3)
+    hand.step()
+    assert "leader-epoch-checkpoint.tmp" not in disk.synced, "it has all of them"
+
+
+def test_the_recovery_point_stays_where_the_checkpoint_of_epochs_cannot_be_written(tmp_path: Path) -> None:
+    builder, _, flusher, hand = flushed_by_hand(tmp_path)
+    builder.append(b"k=v", epoch=3)
+    (builder.path / "leader-epoch-checkpoint.tmp").mkdir()
+    flusher.flush_to(1)
+    hand.step()
+    assert (builder.log.recovery_point, builder.log.failure is None) == (0, False)
 
 
 def test_a_transaction_index_is_synced_with_its_segment(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_what_is_older_never_replaces_what_is_newer(logs: Logs) -> None:
 def test_truncating_at_the_log_end_forgets_an_epoch_without_records(logs: Logs) -> None:
     """R28, KAFKA-10706: two elections without records; it would be compared with the leader's for ever."""
     log = logs.create(b"1" * 16, 3)
-    log.epochs.begin(7, 3)
+    log.epochs.assign(7, 3)
     run_steps(logs.directory.truncate(log, 3, NOW_MS))
     assert (log.log_end_offset, log.epochs.entries) == (3, [(0, 0)])
     assert logs.after_a_crash().epochs.entries == [(0, 0)]

@@ -6,13 +6,13 @@ from random import Random
 import pytest
 
 from lamina.errors import CorruptMessage
-from lamina.log.epochs import EpochStart
+from lamina.log.epochs import EpochStart, parse_epochs
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
 from lamina.log.snapshots import snapshot_offsets
 from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
-from tests.log.building import LogBuilder, a_log
+from tests.log.building import LogBuilder, a_log, truncate_log
 from tests.log.test_flushing import SyncedDisk
 from tests.records.forgery import reseal
 
@@ -224,11 +224,73 @@ def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     for text in (None, "0\n1\n0 0\n", "nonsense"):
         path = builder.path / "leader-epoch-checkpoint"
         if text is None:
-            path.unlink()
+            path.unlink(missing_ok=True)
         else:
             path.write_text(text)
         builder.reopen(clean=False, recovery_point=0)
         assert builder.log.epochs.entries == expected
+
+
+def test_leader_epochs_that_were_not_written_yet_come_back_from_the_batches_above_the_recovery_point(
+    tmp_path: Path,
+) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    checkpoint = builder.path / "leader-epoch-checkpoint"
+    for number in range(4):
+        builder.append(b"k=v", epoch=number // 2)
+    flush(builder.log)
+    flushed = checkpoint.read_bytes()
+    assert flushed == b"0\n2\n0 0\n1 2\n"
+    for number in range(4, 10):
+        builder.append(b"k=v", epoch=number // 2)
+    expected = [EpochStart(number // 2, number) for number in range(0, 10, 2)]
+    for _ in range(2):
+        builder.reopen(clean=False)
+        assert checkpoint.read_bytes() == flushed, "nobody has waited for it"
+        assert builder.log.epochs.entries == expected
+    builder.log.begin_epoch(9)
+    builder.reopen(clean=False)
+    assert builder.log.epochs.entries == expected, "an epoch without batches is forgotten"
+    flush(builder.log)
+    builder.reopen(clean=False)
+    assert builder.log.epochs.entries == expected
+    assert parse_epochs(checkpoint.read_bytes()) == expected
+
+
+def test_a_checkpoint_that_does_not_tell_of_flushed_batches_is_written_again_by_the_recovery(tmp_path: Path) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    for number in range(10):
+        builder.append(b"k=v", epoch=number // 2)
+    flush(builder.log)
+    checkpoint, active = builder.path / "leader-epoch-checkpoint", builder.bases()[-1]
+    checkpoint.write_text("torn")
+    builder.reopen(clean=False)
+    assert len(builder.log.epochs.entries) == 5
+    assert parse_epochs(checkpoint.read_bytes()) == [each for each in builder.log.epochs.entries if each[1] < active]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_no_epoch_that_was_cut_off_while_the_checkpoint_was_behind_comes_back(tmp_path: Path, clean: bool) -> None:
+    builder = a_log(tmp_path, segment_bytes=300)
+    for number in range(6):
+        builder.append(b"k=v", epoch=number // 2)
+    builder.log.epochs.save()
+    truncate_log(builder.log, 3, builder.now_ms)
+    builder.append(b"k=v", epoch=7)
+    builder.append(b"k=v", epoch=7)
+    expected = [EpochStart(0, 0), EpochStart(1, 2), EpochStart(7, 3)]
+    builder.reopen(clean=clean)
+    assert builder.log.epochs.entries == expected
+
+
+def test_the_log_start_that_leader_epochs_were_not_cut_to_on_disk_cuts_them_again(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    for number in range(6):
+        builder.append(b"k=v", epoch=number // 2)
+    flush(builder.log)
+    builder.log.advance_log_start(3)
+    builder.reopen(clean=False)
+    assert builder.log.epochs.entries == [EpochStart(1, 3), EpochStart(2, 4)]
 
 
 def test_a_recovery_that_finds_nothing_wrong_does_not_wait_for_the_disk(tmp_path: Path) -> None:
@@ -241,8 +303,7 @@ def test_a_recovery_that_finds_nothing_wrong_does_not_wait_for_the_disk(tmp_path
     disk.synced.clear()
     builder.start(clean=False, recovery_point=0)
     assert disk.synced == []
-    epochs = builder.log.epochs
-    assert (len(epochs.entries), epochs.saved) == (4, 3)
+    assert len(builder.log.epochs.entries) == 4
     # What is written on is synced by its flush, the epochs with it.
     flush(builder.log)
     assert "leader-epoch-checkpoint" in {Path(path).name for path in disk.synced}

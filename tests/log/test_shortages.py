@@ -17,7 +17,7 @@ from tests.log.oracle import check_reopening
 from tests.log.story import NOW_MS, Known, Moment, Story
 from tests.log.test_faults import is_of_a_checkpoint, prepare, tell
 
-STEPS = "append roll flush move_log_start expire clean write_checkpoints"
+STEPS = "append roll flush expire clean write_checkpoints"
 NEEDS_A_DESCRIPTOR = ("open", "open_dir", "sync_dir")
 
 

@@ -34,7 +34,7 @@ from lamina.log.names import (
 )
 from lamina.log.offset_checkpoints import Checkpoints, OffsetCheckpoints
 from lamina.log.partition_log import PartitionLog
-from lamina.log.recovery import Opening, open_log
+from lamina.log.recovery import Opening, latest_unflushed_epoch, open_log
 from lamina.log.rolling import initial_segment_bytes
 from lamina.log.steps import Steps
 from lamina.log.unknown_directories import set_aside, set_unknown_directory_aside
@@ -223,8 +223,16 @@ class LogDirectory:
             return None
 
     def latest_epoch_of(self, topic: str, partition: int) -> int:
-        """The newest leader epoch that a log here has been written under, as its checkpoint says; -1 if it does not."""
-        return LeaderEpochs.load(self.disk, f"{self.path}/{partition_directory(topic, partition)}").latest
+        """The newest leader epoch that a log here has been written under, which is not opened; -1 if nothing tells.
+
+        After an unclean stop its checkpoint may not have what its batches above the recovery point tell.
+        """
+        path = f"{self.path}/{partition_directory(topic, partition)}"
+        checkpointed = LeaderEpochs.load(self.disk, path).latest
+        if self.was_clean:
+            return checkpointed
+        recovery_point = self.offset_checkpoints.recovery_points.get((topic, partition), 0)
+        return max(checkpointed, latest_unflushed_epoch(self.disk, path, recovery_point))
 
     def was_never_flushed(self, topic: str, partition: int) -> bool:
         """Whether a directory was made here and nothing in it is proven: a power cut may have taken its topic id."""

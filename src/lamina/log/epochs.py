@@ -1,16 +1,17 @@
 """The leader epochs of a log: which leader began to write where.
 
-Owns ``leader-epoch-checkpoint`` (formats.md §2.5). Epochs and start offsets both increase. Must not know who
-leads: the partition says so with each append.
+Owns ``leader-epoch-checkpoint`` (formats.md §2.5). Epochs and start offsets both increase. An epoch counts in memory at
+once; the file may lag as long as it tells of every batch below the recovery point, for recovery reads the batches above
+it. So flushes write it, and a clean stop, on their threads. Must not know who leads: the partition says so with each
+append.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable
-from functools import partial
+import threading
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from lamina.log.checkpoints import CheckpointError, format_lines, parse_lines
-from lamina.log.files import Disk, read_file, write_new_file
+from lamina.log.files import Disk, read_file, write_temporary
 
 FILE_NAME = "leader-epoch-checkpoint"
 
@@ -21,63 +22,56 @@ class EpochStart(NamedTuple):
 
 
 class LeaderEpochs:
-    __slots__ = ("_disk", "entries", "latest", "path", "saved")
+    __slots__ = ("_closing", "_disk", "_is_closed", "_writing", "_written", "entries", "latest", "path")
 
     def __init__(self, disk: Disk, directory: str, entries: list[EpochStart]) -> None:
         self.entries = entries
-        self.latest = self.saved = entries[-1].epoch if entries else -1
-        """The newest epoch, and the newest that the checkpoint has: one without batches need not be in it."""
-        self._disk = disk
+        """Replaced when it changes: a thread that writes the checkpoint takes it as it is then."""
+        self.latest = entries[-1].epoch if entries else -1
         self.path = f"{directory}/{FILE_NAME}"
+        self._disk = disk
+        self._written: list[EpochStart] | None = None
+        """What the checkpoint says; ``None`` where it is missing or bad."""
+        self._writing = threading.Lock()
+        self._closing = threading.Lock()
+        self._is_closed = False
 
     @classmethod
     def load(cls, disk: Disk, directory: str) -> "LeaderEpochs":
         """What the checkpoint says; one that is missing or bad counts as empty, the log's batches tell again."""
         try:
-            entries = parse_epochs(read_file(disk, f"{directory}/{FILE_NAME}"))
+            epochs = cls(disk, directory, parse_epochs(read_file(disk, f"{directory}/{FILE_NAME}")))
         except (FileNotFoundError, CheckpointError):
-            entries = []
-        return cls(disk, directory, entries)
+            return cls(disk, directory, [])
+        epochs._written = epochs.entries
+        return epochs
 
-    def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that ``epoch`` writes from ``start_offset`` on; ``True`` if that was news. Written by ``save``."""
-        if epoch <= self.latest:
-            return False
-        while self.entries and self.entries[-1].start_offset >= start_offset:
-            self.entries.pop()
-        self.entries.append(EpochStart(epoch, start_offset))
-        self.latest = epoch
-        return True
-
-    def begin(self, epoch: int, start_offset: int) -> None:
-        """Note it and write the checkpoint, which is synced by the flush that covers the batch."""
-        known = list(self.entries)
-        self.assign(epoch, start_offset)
-        if self.saved < self.latest:
-            try:
-                self.save(sync=False)
-            except OSError:
-                self._set(known)
-                raise
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Note that ``epoch`` writes from ``start_offset`` on, unless that is known."""
+        if epoch > self.latest:
+            number = bisect_left(self.entries, start_offset, key=lambda entry: entry.start_offset)
+            self._set([*self.entries[:number], EpochStart(epoch, start_offset)])
 
     def save(self, *, sync: bool = True) -> None:
-        """Write the checkpoint."""
-        write_new_file(self._disk, self.path, format_epochs(self.entries), sync=sync)
-        self.saved = self.latest
+        """Write the checkpoint as it is now, unless it says so already. Any thread may, also while another does.
 
-    def save_unless(self, checkpointed: list[EpochStart]) -> None:
-        """Write the checkpoint, unless it has just these entries: the flush that covers their batches syncs it.
-
-        One without entries may be missing or torn, which says the same: it does not wait for the disk.
+        Its name is as durable as the directory's others: a power cut before those are synced leaves the old file.
         """
-        if checkpointed and self.entries == checkpointed:
-            self.saved = self.latest
-        else:
-            self.save(sync=bool(self.entries))
+        with self._writing:
+            entries = self.entries
+            if self._is_closed or self._written == entries:
+                return
+            temporary = write_temporary(self._disk, self.path, format_epochs(entries), sync=sync)
+            with self._closing:
+                if self._is_closed:
+                    return
+                self._disk.rename(temporary, self.path)
+            self._written = entries
 
-    def saving(self) -> Callable[[], None]:
-        """Write the checkpoint as it is now, whatever comes: for any thread."""
-        return partial(write_new_file, self._disk, self.path, format_epochs(self.entries))
+    def close(self) -> None:
+        """Write nothing any more: another log may have this directory's name soon. Waits for a rename at most."""
+        with self._closing:
+            self._is_closed = True
 
     def epoch_at(self, offset: int) -> int:
         """The epoch that wrote ``offset``; -1 when the log does not know."""
@@ -99,32 +93,17 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or above ``end_offset``."""
-        self._replace([entry for entry in self.entries if entry.start_offset < end_offset])
-
-    def forget_from(self, end_offset: int) -> None:
-        """The same without writing it: the caller has ``saving`` done."""
         self._set([entry for entry in self.entries if entry.start_offset < end_offset])
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that end at or below ``start_offset``; the one that holds it now begins there."""
         number = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if number:
-            first = EpochStart(self.entries[number - 1].epoch, start_offset)
-            # Unsynced: a log start that is moved again after a crash cuts the epochs again.
-            self._replace([first, *self.entries[number:]], sync=False)
-
-    def clear(self) -> None:
-        self._replace([])
-
-    def _replace(self, entries: list[EpochStart], *, sync: bool = True) -> None:
-        if entries != self.entries:
-            self._set(entries)
-            self.save(sync=sync)
+            self._set([EpochStart(self.entries[number - 1].epoch, start_offset), *self.entries[number:]])
 
     def _set(self, entries: list[EpochStart]) -> None:
         self.entries = entries
         self.latest = entries[-1].epoch if entries else -1
-        self.saved = min(self.saved, self.latest)
 
 
 def format_epochs(entries: list[EpochStart]) -> bytes:
@@ -134,7 +113,7 @@ def format_epochs(entries: list[EpochStart]) -> bytes:
 def parse_epochs(data: bytes) -> list[EpochStart]:
     """The entries of a checkpoint; raises :class:`CheckpointError` for anything but increasing epochs.
 
-    It is written unsynced on the append path, so its last line may be torn: one without its end is not believed.
+    It may have been written unsynced, so its last line may be torn: one without its end is not believed.
     """
     if data and not data.endswith(b"\n"):
         raise CheckpointError("a leader epoch checkpoint ends inside a line")

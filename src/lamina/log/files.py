@@ -302,6 +302,13 @@ def write_fully(file: File, data: Bytes, position: int) -> None:
 
 def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> None:
     """Make the file at ``path`` hold ``data``, by way of a ``.tmp`` beside it: a reader sees old or new, never half."""
+    disk.rename(write_temporary(disk, path, data, sync=sync), path)
+    if sync:
+        disk.sync_dir(parent(path))
+
+
+def write_temporary(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> str:
+    """Write what the file at ``path`` is to hold into the ``.tmp`` beside it. Returns that path."""
     temporary = path + TEMPORARY
     file = disk.open(temporary, create=True)
     try:
@@ -311,9 +318,7 @@ def write_new_file(disk: Disk, path: str, data: bytes, *, sync: bool = True) -> 
             file.fsync()
     finally:
         file.close()
-    disk.rename(temporary, path)
-    if sync:
-        disk.sync_dir(parent(path))
+    return temporary
 
 
 def copy_file(

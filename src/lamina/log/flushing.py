@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lamina.errors import StorageError
+from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, sync_file
 from lamina.log.identity import PARTITION_METADATA
 from lamina.log.index_pair import Run
@@ -28,9 +29,14 @@ class Flush:
     directory: str
     end_offset: int
     paths: list[str]
+    epochs: LeaderEpochs
 
     def run(self) -> None:
-        """Sync every file, then the directory. A file that retention took away meanwhile needs no syncing."""
+        """Sync every file, then the directory. A file that retention took away meanwhile needs no syncing.
+
+        The leader epochs of what is flushed are written first: below the recovery point no batch is read for them.
+        """
+        self.epochs.save()
         for path in self.paths:
             sync_file(self.disk, path)
         self.disk.sync_dir(self.directory)
@@ -41,7 +47,7 @@ def begin_flush(log: PartitionLog, end_offset: int) -> Flush | None:
     end_offset = min(end_offset, log.log_end_offset)
     if end_offset <= log.recovery_point:
         return None
-    return Flush(log.disk, log.path, end_offset, _paths(log, end_offset))
+    return Flush(log.disk, log.path, end_offset, _paths(log, end_offset), log.epochs)
 
 
 def _paths(log: PartitionLog, end_offset: int) -> list[str]:
@@ -77,11 +83,10 @@ def close_cleanly(log: PartitionLog) -> None:
         return
     try:
         log.segments.active.seal()
-        log.epochs.save()
         if log.log_end_offset > max(snapshot_offsets(log.disk, log.path), default=0):
             write_snapshot(log.disk, log.path, log.log_end_offset, log.producers.producers.values(), sync=True)
         # Indexes are trimmed when a segment closes, so its files are synced even if its batches were before.
-        begun = Flush(log.disk, log.path, log.log_end_offset, _paths(log, log.log_end_offset + 1))
+        begun = Flush(log.disk, log.path, log.log_end_offset, _paths(log, log.log_end_offset + 1), log.epochs)
         begun.run()
     except OSError as error:
         raise log.fail(error) from error

@@ -177,8 +177,8 @@ class PartitionLog:
             if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
                 segment = self.roll(now_ms)
             stamp(batch, 0, base_offset, leader_epoch)
-            if leader_epoch > self.epochs.saved:
-                self.epochs.begin(leader_epoch, base_offset)
+            if leader_epoch > self.epochs.latest:
+                self.epochs.assign(leader_epoch, base_offset)
             if marker is not None:
                 prepare_abort(self.producers, segment, producer_id, marker)
             segment.append(batch, size_bytes, last_offset, max_timestamp)
@@ -192,7 +192,7 @@ class PartitionLog:
     def begin_epoch(self, leader_epoch: int) -> None:
         """Note that a leader writes from the log end on, before it has written anything (R20).
 
-        In memory only: the first batch brings it to the disk, and an epoch without batches is not missed there.
+        An epoch without batches is not missed on disk: a recovery forgets it.
         """
         self.epochs.assign(leader_epoch, self._log_end_offset)
 
@@ -219,8 +219,8 @@ class PartitionLog:
         segment = self._segments.active
         if self._must_roll(segment, header.size_bytes, header.last_offset, header.max_timestamp, now_ms):
             segment = self.roll(now_ms, header.base_offset)
-        if header.leader_epoch > self.epochs.saved:
-            self.epochs.begin(header.leader_epoch, header.base_offset)
+        if header.leader_epoch > self.epochs.latest:
+            self.epochs.assign(header.leader_epoch, header.base_offset)
         if marker is not None:
             prepare_abort(self.producers, segment, header.producer_id, marker)
         segment.append(batch, header.size_bytes, header.last_offset, header.max_timestamp)
@@ -313,10 +313,7 @@ class PartitionLog:
             raise OffsetOutOfRange(f"{self.name} ends at {self._log_end_offset}, its start cannot move to {offset}")
         if offset > self._log_start_offset:
             self._log_start_offset = offset
-            try:
-                self.epochs.truncate_from_start(offset)
-            except OSError as error:
-                raise self.fail(error) from error
+            self.epochs.truncate_from_start(offset)
 
     def delete_oldest(self, segment: Segment, now_ms: int) -> Steps:
         """Remove the first segment, unless it went meanwhile; the log starts behind it. Its leases stay readable.
@@ -387,8 +384,8 @@ class PartitionLog:
         self.require_online()
         yield from self._start_empty(truncation, now_ms) if truncation.fully else self._cut_active(truncation)
         self._end_at(self._segments.active.next_offset)
-        self.epochs.forget_from(0 if truncation.fully else self._log_end_offset)
-        truncation.prepare_producers(self._segments, self._log_end_offset, self.epochs.saving())
+        self.epochs.truncate_from_end(0 if truncation.fully else self._log_end_offset)
+        truncation.prepare_producers(self._segments, self._log_end_offset, self.epochs.save)
         yield partial(self._on_disk, truncation.rebuild_producers)
         self.require_online()
         self.producers.take_over(truncation.producers, self._log_end_offset)
@@ -399,8 +396,8 @@ class PartitionLog:
         """Forget epochs under which nothing was written: those that begin at the log end (KAFKA-10706, R28)."""
         self.require_online()
         if self.epochs.entries and self.epochs.entries[-1].start_offset >= self._log_end_offset:
-            self.epochs.forget_from(self._log_end_offset)
-            yield partial(self._on_disk, self.epochs.saving())
+            self.epochs.truncate_from_end(self._log_end_offset)
+            yield partial(self._on_disk, self.epochs.save)
 
     def _start_empty(self, truncation: Truncation, now_ms: int) -> Steps:
         initial_bytes = initial_segment_bytes(self._config)
@@ -521,4 +518,5 @@ class PartitionLog:
         """
         for segment in self._segments:
             segment.close()
+        self.epochs.close()
         self.on_first_batch = self.on_roll = self.on_truncate = self.shape.rebuilds.fail = None

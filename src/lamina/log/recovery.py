@@ -5,6 +5,7 @@ bad one ends the log. Indexes, leader epochs, aborted transactions and producer 
 again from the batches. Must not know directories of several partitions, nor threads.
 """
 
+from bisect import bisect_right
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,7 +18,7 @@ from lamina.log.index_pair import IndexShape
 from lamina.log.leftovers import complete_swap_operations, segment_logs
 from lamina.log.producer_replay import rebuild_aborted, rebuild_producers, record_in_segment
 from lamina.log.producer_states import ProducerStates
-from lamina.log.scan import BadBatch, checked_batches
+from lamina.log.scan import BadBatch, checked_batches, headers
 from lamina.log.segment import ABORTED_INDEX, Segment
 from lamina.log.segment_end import count_tail
 from lamina.log.segment_list import SegmentList
@@ -91,8 +92,9 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     else:
         recovery_point = _recover(disk, directory, segments, epochs, producers, opening, report)
     if segments.active.next_offset < opening.log_start_offset:
+        epochs.truncate_from_end(0)
+        epochs.save()
         segments = _start_empty(disk, directory, shape, segments, opening)
-        epochs.clear()
         producers.clear()
     end_offset = segments.active.next_offset
     log_start_offset = max(opening.log_start_offset, segments.first.base_offset)
@@ -182,7 +184,10 @@ def _recover(
     opening: Opening,
     report: Report,
 ) -> int:
-    """Check every segment from the one that holds the recovery point on. Returns the offset that is safe on disk."""
+    """Check every segment from the one that holds the recovery point on. Returns the offset that is safe on disk.
+
+    The leader epochs of these are left to the next flush to be written: another recovery would find the same.
+    """
     first = segments.number_of(min(opening.recovery_point, segments.active.base_offset))
     unflushed = segments.between(segments[first].base_offset, segments.active.base_offset + 1)
     start = unflushed[0].base_offset
@@ -190,9 +195,11 @@ def _recover(
         if offset > start:
             disk.unlink(snapshot_path(directory, offset))
     _remove_stray_snapshots(disk, directory, segments)
+    epochs.truncate_from_end(start)
     checkpointed = epochs.entries
-    epochs.forget_from(start)
     _read_missing_epochs(segments, epochs, max(opening.log_start_offset, segments.first.base_offset), start)
+    if epochs.entries != checkpointed:
+        epochs.save()
     rebuild_producers(
         disk,
         directory,
@@ -218,7 +225,6 @@ def _recover(
             report.removed_segments = len(later)
             _cut_after(disk, directory, segments, segment, later)
             break
-    epochs.save_unless(checkpointed)
     return opening.recovery_point
 
 
@@ -254,8 +260,7 @@ def _recover_segment(segment: Segment, epochs: LeaderEpochs, producers: Producer
             for position, header, batch in checked_batches(lease.file, 0, size_bytes):
                 if header.base_offset < segment.next_offset or not segment.fits(header.last_offset):
                     raise BadBatch(position, f"offset {header.base_offset} after {segment.next_offset - 1}")
-                if header.leader_epoch > epochs.latest:
-                    epochs.assign(header.leader_epoch, header.base_offset)
+                epochs.assign(header.leader_epoch, header.base_offset)
                 if header.producer_id >= 0:
                     marker = read_marker(batch, 0, header) if header.is_control else None
                     record_in_segment(producers, segment, header, header.base_offset, marker)
@@ -275,15 +280,30 @@ def _read_missing_epochs(segments: SegmentList, epochs: LeaderEpochs, log_start_
     first_known = known[0].start_offset if known else end_offset
     if first_known <= log_start_offset:
         return
-    epochs.clear()
+    epochs.truncate_from_end(0)
     for segment in segments.between(log_start_offset, first_known):
         # A segment that was damaged after it was flushed tells what comes before the damage.
         with suppress(CorruptMessage):
             for _, header in segment.headers(0, segment.size_bytes):
-                if header.leader_epoch > epochs.latest:
-                    epochs.assign(header.leader_epoch, header.base_offset)
+                epochs.assign(header.leader_epoch, header.base_offset)
     for entry in known:
         epochs.assign(entry.epoch, entry.start_offset)
+
+
+def latest_unflushed_epoch(disk: Disk, directory: str, recovery_point: int) -> int:
+    """The newest leader epoch of the batches that a recovery would read of a log that stays closed; -1 without any."""
+    logs = segment_logs(disk.scan(directory))
+    number = bisect_right(logs, recovery_point, key=lambda entry: int(entry.name[:20]))
+    latest = -1
+    for entry in logs[max(number - 1, 0) :]:
+        file = disk.open(f"{directory}/{entry.name}")
+        try:
+            with suppress(CorruptMessage):
+                for _, header in headers(file, 0, entry.size_bytes):
+                    latest = max(latest, header.leader_epoch)
+        finally:
+            file.close()
+    return latest
 
 
 def _remove_stray_snapshots(disk: Disk, directory: str, segments: SegmentList) -> None:

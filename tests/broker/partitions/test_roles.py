@@ -10,6 +10,7 @@ from lamina.broker.partitions.follower import Follower
 from lamina.broker.partitions.partition import Partition
 from lamina.errors import ErrorCode, KafkaError, NotLeaderOrFollower
 from lamina.image.topic import Partition as PartitionState
+from lamina.log.epochs import parse_epochs
 from lamina.log.flushing import Flusher
 from lamina.records.record import Record, build_batch
 from tests.broker.in_process import InProcessBroker
@@ -77,14 +78,15 @@ def test_who_waits_for_replicas_is_told_when_the_role_is_gone(partition: Partiti
     assert isinstance(told[1], NotLeaderOrFollower)
 
 
-def test_r20_the_epoch_is_noted_when_it_begins_and_written_with_its_first_batch(
+def test_r20_the_epoch_is_noted_when_it_begins_and_written_with_the_flush_of_its_first_batch(
     broker: InProcessBroker, partition: Partition
 ) -> None:
     log, leader = partition.log, partition.require_leader()
     partition.lead(PartitionState((1,), 1, leader.epoch + 1, (1,)))
-    assert (log.epochs.entries[-1], log.epochs.saved) == ((leader.epoch + 1, 3), leader.epoch)
     append(partition)
-    assert log.epochs.saved == leader.epoch + 1
+    partition.flush_in_background()
+    broker.run_until(lambda: log.recovery_point == 4)
+    assert parse_epochs(Path(log.epochs.path).read_bytes())[-1] == (leader.epoch + 1, 3)
     partition.lead(PartitionState((1,), 1, leader.epoch + 2, (1,)))
     broker.restart()
     entries = broker.parts.partitions.get("t", 0).log.epochs.entries

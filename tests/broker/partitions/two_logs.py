@@ -47,12 +47,12 @@ class ModelLog:
     def truncate(self, offset: int) -> None:
         del self.records[max(offset - self.log_start_offset, 0) :]
         self.log_start_offset = min(self.log_start_offset, offset)
-        self.epochs.forget_from(self.log_end_offset)
+        self.epochs.truncate_from_end(self.log_end_offset)
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
 
     def start_anew(self, offset: int) -> None:
         self.records.clear()
-        self.epochs.forget_from(0)
+        self.epochs.truncate_from_end(0)
         self.log_start_offset = self.high_watermark = offset
 
     def delete_to(self, offset: int) -> None:

@@ -97,7 +97,7 @@ class LedPartition:
     def elect(self) -> None:
         """The next leader epoch begins, at the log end (R20)."""
         self.epoch += 1
-        self.builder.log.epochs.begin(self.epoch, self.builder.log.log_end_offset)
+        self.builder.log.begin_epoch(self.epoch)
 
 
 class MemoryLeader:
