@@ -170,7 +170,7 @@ def _fields(producer: Producer) -> tuple[int | None, ...]:
 
 
 def check_producers(log: PartitionLog, survivors: list[Batch], lineage: tuple[Batch, ...]) -> None:
-    """What the surviving batches say; a snapshot may also know of batches before them."""
+    """What the surviving batches say, deleted ones too; a snapshot may also know of batches before them."""
     known = [batch for batch in lineage if batch.last_offset < log.log_end_offset]
     possible = [_replay(known[start:]) for start in range(len(known))]
     if log.config.compact:
@@ -178,8 +178,7 @@ def check_producers(log: PartitionLog, survivors: list[Batch], lineage: tuple[Ba
     for producer_id, producer in log.producers.producers.items():
         candidates = [_fields(states.producers[producer_id]) for states in possible if producer_id in states.producers]
         assert _fields(producer) in candidates, f"{producer} is none of {candidates}"
-    visible = _replay([batch for batch in survivors if batch.base_offset >= log.log_start_offset])
-    for producer_id, expected in visible.producers.items():
+    for producer_id, expected in _replay(survivors).producers.items():
         actual = log.producers.producers[producer_id]
         assert actual.epoch == expected.epoch
         if expected.batches:

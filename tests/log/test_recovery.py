@@ -380,6 +380,86 @@ def test_silent_producers_are_forgotten_at_a_start(tmp_path: Path) -> None:
     assert builder.log.producers.producers == {}
 
 
+def one_batch_each(builder: LogBuilder, producers: int) -> dict[int, int]:
+    """Producers that write one batch of three records each. Returns where each of them ends."""
+    return {
+        number: builder.append(
+            b"a=1", b"b=2", b"c=3", producer_id=number, producer_epoch=0, base_sequence=0
+        ).last_offset
+        for number in range(producers)
+    }
+
+
+def ends_of_producers(builder: LogBuilder) -> dict[int, int]:
+    return {number: producer.last_data_offset for number, producer in builder.log.producers.producers.items()}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_forgets_no_producer_whose_records_are_deleted_and_still_there(tmp_path: Path, *, clean: bool) -> None:
+    """Wherever the log starts, inside of a batch too, and however far a follower lags behind its own log."""
+    builder = a_log(tmp_path, segment_bytes=300)
+    ends = one_batch_each(builder, 12)
+    assert len(builder.bases()) > 3
+    end = builder.log.log_end_offset
+    for log_start in range(end + 1):
+        for high_watermark in {log_start, (log_start + end) // 2}:
+            builder.stop(clean=clean)
+            builder.start(clean=clean, recovery_point=end, log_start_offset=log_start, high_watermark=high_watermark)
+            assert ends_of_producers(builder) == ends, (log_start, high_watermark)
+    assert builder.append(b"d=4", producer_id=11, producer_epoch=0, base_sequence=3).first_offset == end
+
+
+def test_silent_producers_are_forgotten_unless_their_records_are_still_there(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    ends = one_batch_each(builder, 2)
+    builder.log.roll(builder.now_ms)
+    ends |= {2: builder.append(b"k=v", producer_id=2, producer_epoch=0, base_sequence=0).last_offset}
+    builder.append(b"k=v")
+    builder.log.advance_log_start(7)
+    builder.stop()
+    builder.now_ms += DAY_MS
+    builder.start(high_watermark=7)
+    assert ends_of_producers(builder) == {2: ends[2]}
+
+
+@pytest.mark.parametrize("high_watermark", [1, 5])
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_transaction_that_began_in_deleted_records_is_still_open(
+    tmp_path: Path, *, clean: bool, high_watermark: int
+) -> None:
+    """One that ended there is not, whatever high watermark was written down."""
+    builder = a_log(tmp_path)
+    for producer_id in (1, 2):
+        builder.append(b"a=1", producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
+        builder.append(b"k=v")
+        if producer_id == 1:
+            builder.commit(1)
+    builder.log.roll(builder.now_ms)
+    builder.append(b"k=v")
+    builder.log.advance_log_start(5)
+    builder.stop(clean=clean)
+    builder.start(clean=clean, recovery_point=6, high_watermark=high_watermark)
+    assert builder.log.producers.first_unstable_offset() == 3
+    builder.abort(2)
+    assert [tuple(entry) for entry in builder.log.segments.aborted_between(5, 10)] == [(2, 3, 6, 7)]
+
+
+def test_an_index_of_aborts_that_is_made_again_knows_what_began_in_deleted_records(tmp_path: Path) -> None:
+    builder = a_log(tmp_path)
+    for number in range(3):
+        builder.append(b"k=v", producer_id=1, producer_epoch=0, base_sequence=number, is_transactional=True)
+    builder.log.roll(builder.now_ms)
+    builder.abort(1)
+    index = builder.file(3, ".txnindex")
+    expected = index.read_bytes()
+    builder.log.advance_log_start(2)
+    builder.stop()
+    index.write_bytes(b"nonsense")
+    builder.file(3, ".snapshot").unlink()
+    builder.start()
+    assert index.read_bytes() == expected
+
+
 def test_a_log_that_ends_below_its_start_is_begun_anew(tmp_path: Path) -> None:
     """Fact 87."""
     builder = a_log(tmp_path)

@@ -62,18 +62,20 @@ def rebuild_producers(
     directory: str,
     segments: SegmentList,
     producers: ProducerStates,
-    log_start_offset: int,
     end_offset: int,
     since_ms: int | None = None,
     high_watermark: int | None = None,
 ) -> None:
     """Make ``producers`` what it is at ``end_offset``, the end of the log or of what is known to be good.
 
+    Everything that is in the files counts, also below the log start. Otherwise a producer whose last records are
+    deleted would be told that it has left some out, and a transaction that began there would count as ended.
+
     A snapshot does not tell which transactions ended above the ``high_watermark``; one at or below it need not.
     """
     producers.clear()
     newest = end_offset if high_watermark is None else min(high_watermark, end_offset)
-    start = max(_restore_newest(disk, directory, producers, newest, since_ms), log_start_offset)
+    start = _restore_newest(disk, directory, producers, newest, since_ms)
     for segment in segments.between(start, end_offset):
         with suppress(CorruptMessage):
             _replay(segment, producers, start, end_offset)
@@ -108,10 +110,10 @@ def _replay(segment: Segment, producers: ProducerStates, start: int, end_offset:
             record_producer(producers, header, header.base_offset, marker_at(segment, position, header))
 
 
-def rebuild_aborted(disk: Disk, directory: str, segments: SegmentList, segment: Segment, log_start_offset: int) -> None:
+def rebuild_aborted(disk: Disk, directory: str, segments: SegmentList, segment: Segment) -> None:
     """Write a segment's aborted-transaction index again: from its markers, and what was open where it begins."""
     producers = ProducerStates()
-    rebuild_producers(disk, directory, segments, producers, log_start_offset, segment.base_offset)
+    rebuild_producers(disk, directory, segments, producers, segment.base_offset)
     segment.aborted.clear()
     with suppress(CorruptMessage):
         for position, header in segment.headers(0, segment.size_bytes):

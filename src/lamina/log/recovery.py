@@ -102,10 +102,10 @@ def open_log(disk: Disk, directory: str, shape: IndexShape, opening: Opening) ->
     epochs.truncate_from_start(log_start_offset)
     for segment in segments:
         if segment.aborted.exists and not segment.aborted.is_sound(segment.base_offset):
-            rebuild_aborted(disk, directory, segments, segment, log_start_offset)
+            rebuild_aborted(disk, directory, segments, segment)
     if clean:
         since_ms, high_watermark = opening.producers_since_ms, opening.high_watermark
-        rebuild_producers(disk, directory, segments, producers, log_start_offset, end_offset, since_ms, high_watermark)
+        rebuild_producers(disk, directory, segments, producers, end_offset, since_ms, high_watermark)
     replicated_to = min(max(opening.high_watermark or 0, log_start_offset), end_offset)
     producers.high_watermark_moved(replicated_to)
     state = LogState(segments, producers, epochs, log_start_offset, min(recovery_point, end_offset), replicated_to)
@@ -200,16 +200,8 @@ def _recover(
     _read_missing_epochs(segments, epochs, max(opening.log_start_offset, segments.first.base_offset), start)
     if epochs.entries != checkpointed:
         epochs.save()
-    rebuild_producers(
-        disk,
-        directory,
-        segments,
-        producers,
-        opening.log_start_offset,
-        start,
-        opening.producers_since_ms,
-        opening.high_watermark,
-    )
+    since_ms, high_watermark = opening.producers_since_ms, opening.high_watermark
+    rebuild_producers(disk, directory, segments, producers, start, since_ms, high_watermark)
     for number, segment in enumerate(unflushed):
         if number:
             write_snapshot(disk, directory, segment.base_offset, producers.producers.values(), sync=False)

@@ -129,10 +129,7 @@ class Truncation:
     # What its batches say
 
     def prepare_producers(self, segments: SegmentList, end_offset: int, save_epochs: Callable[[], None]) -> None:
-        """Note what ``rebuild_producers`` has to read: also what is deleted for readers and still there.
-
-        Otherwise a producer whose last records are deleted would be told that it has left some out.
-        """
+        """Note what ``rebuild_producers`` has to read."""
         extents = [segment.extent() for segment in segments]
         shape = self._shape.for_another_thread()
 
@@ -147,7 +144,7 @@ class Truncation:
                     for extent in extents
                 ]
             )
-            rebuild_producers(self._disk, self._directory, left, self.producers, left.first.base_offset, end_offset)
+            rebuild_producers(self._disk, self._directory, left, self.producers, end_offset)
             for segment in left:
                 segment.close()
 
