@@ -10,6 +10,7 @@ from lamina.log.epochs import EpochStart, parse_epochs
 from lamina.log.files import Disk, File
 from lamina.log.flushing import flush
 from lamina.log.snapshots import snapshot_offsets
+from lamina.log.steps import run_steps
 from lamina.records.batch import read_header
 from lamina.settings.log_config import DAY_MS
 from tests.log.building import LogBuilder, a_log, truncate_log
@@ -407,6 +408,24 @@ def test_a_start_forgets_no_producer_whose_records_are_deleted_and_still_there(t
             builder.start(clean=clean, recovery_point=end, log_start_offset=log_start, high_watermark=high_watermark)
             assert ends_of_producers(builder) == ends, (log_start, high_watermark)
     assert builder.append(b"d=4", producer_id=11, producer_epoch=0, base_sequence=3).first_offset == end
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_forgets_no_producer_whose_segments_went_above_the_high_watermark_that_was_written_down(
+    tmp_path: Path, *, clean: bool
+) -> None:
+    """They went below the real one: what the snapshot at the first segment tells is replicated."""
+    builder = a_log(tmp_path, segment_bytes=500)
+    ends = one_batch_each(builder, 12)
+    flush(builder.log)
+    for _ in range(2):
+        run_steps(builder.log.delete_oldest(builder.log.segments.first, builder.now_ms))
+    first = builder.bases()[0]
+    for log_start in (first, first + 4):
+        builder.stop(clean=clean)
+        builder.start(clean=clean, log_start_offset=log_start, high_watermark=2)
+        assert ends_of_producers(builder) == ends
+        assert builder.log.checkpointed_high_watermark == log_start
 
 
 def test_silent_producers_are_forgotten_unless_their_records_are_still_there(tmp_path: Path) -> None:

@@ -71,10 +71,14 @@ def rebuild_producers(
     Everything that is in the files counts, also below the log start. Otherwise a producer whose last records are
     deleted would be told that it has left some out, and a transaction that began there would count as ended.
 
-    A snapshot does not tell which transactions ended above the ``high_watermark``; one at or below it need not.
+    A snapshot does not tell which transactions ended above the ``high_watermark``; one at or below it need not. Nor
+    need the one at the first segment, which is all that is left of what was before: segments go below the high
+    watermark alone, which may have been written down earlier.
     """
     producers.clear()
-    newest = end_offset if high_watermark is None else min(high_watermark, end_offset)
+    newest = end_offset
+    if high_watermark is not None:
+        newest = min(max(high_watermark, segments.first.base_offset), end_offset)
     start = _restore_newest(disk, directory, producers, newest, since_ms)
     for segment in segments.between(start, end_offset):
         with suppress(CorruptMessage):
