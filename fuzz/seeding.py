@@ -60,7 +60,8 @@ from lamina.records.batch import HEADER_BYTES, Codec
 from lamina.records.codecs import compress
 from lamina.records.marker import ControlType, build_marker
 from lamina.records.record import Record, build_batch
-from lamina.security.scram import ScramClient, ScramMechanism
+from lamina.security.scram import ScramClient
+from lamina.security.scram_credential import ScramMechanism
 from lamina.settings.listeners import Listener
 from lamina.store.metadata import MetadataStore
 from lamina.store.producer_ids import ProducerIds

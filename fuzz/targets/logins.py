@@ -14,7 +14,7 @@ from lamina.broker.login.sasl_door import SaslDoors
 from lamina.broker.requests.request import ANONYMOUS, CloseConnection
 from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.changes import set_scram_credentials
-from lamina.security.scram import ScramMechanism
+from lamina.security.scram_credential import ScramMechanism
 from lamina.settings.resolve import resolve_broker
 from lamina.wire.api_keys import API_VERSIONS, METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from lamina.wire.building import build_request
