@@ -18,6 +18,7 @@ from lamina.broker.network.tls_channel import TlsChannel
 from lamina.log.files import Disk
 from lamina.log.lease import Lease
 from tests.tls.certificates import Authority
+from tests.tls.raw_records import RawRecords
 
 AUTHORITY = Authority()
 OWN = AUTHORITY.issue("localhost")
@@ -27,7 +28,7 @@ SMALL, LARGE = 1000, 5_000_000
 class Pair:
     """The broker's side without waiting, the client's with."""
 
-    def __init__(self) -> None:
+    def __init__(self, key_log: Path | None = None) -> None:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -35,6 +36,8 @@ class Pair:
         server.options |= getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         OWN.cert.configure_cert(server)
         client = ssl.create_default_context(cadata=AUTHORITY.certificates)
+        if key_log is not None:
+            client.keylog_filename = str(key_log)
         theirs.settimeout(10)
         found: list[ssl.SSLSocket] = []
         shaking = threading.Thread(target=lambda: found.append(client.wrap_socket(theirs, server_hostname="localhost")))
@@ -69,6 +72,17 @@ class Pair:
         finally:
             reading.join()
         return b"".join(pieces)
+
+    def send_raw(self, records: bytes) -> threading.Thread:
+        """What the client sends as it is, as fast as it is taken."""
+
+        def send() -> None:
+            with suppress(OSError):
+                socket.socket.sendall(self.client, records)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        return sending
 
     def wait_readable(self) -> None:
         assert self.channel.has_unread or select.select([self.secured], [], [], 10)[0]
@@ -425,6 +439,120 @@ def test_a_client_that_asks_for_new_keys_without_end_is_not_listened_to(pair: Pa
     pair.wait_readable()
     with pytest.raises(ConnectionAbortedError):
         pair.channel.receive_into(memoryview(bytearray(100)))
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Iterator[tuple[Pair, RawRecords]]:
+    """A client that encrypts by itself."""
+    made = Pair(tmp_path / "keys")
+    yield made, RawRecords(tmp_path / "keys")
+    made.close()
+
+
+def fills_of_each_call(pair: Pair, count: int, buffer_bytes: int = 1 << 18) -> tuple[bytes, list[list[int]]]:
+    """So many bytes, and what was taken from the socket for it in each call."""
+    calls, got, buffer = list[list[int]](), bytearray(), memoryview(bytearray(buffer_bytes))
+    fill = pair.channel._fill
+
+    def note(most_bytes: int) -> int:
+        came = fill(most_bytes)
+        calls[-1].append(came)
+        return came
+
+    pair.channel._fill = note
+    while len(got) < count:
+        pair.wait_readable()
+        calls.append([])
+        try:
+            read = pair.channel.receive_into(buffer)
+        except BlockingIOError:
+            continue
+        assert read
+        got += buffer[:read]
+    pair.channel._fill = fill
+    return bytes(got), calls
+
+
+def test_a_client_that_only_changes_its_keys_has_the_loop_for_a_moment_and_is_ended(
+    raw: tuple[Pair, RawRecords],
+) -> None:
+    """OpenSSL takes all of such records that are there in one call, 12 us each."""
+    pair, records = raw
+    sending = pair.send_raw(b"".join(records.key_update() for _ in range(8000)))
+    with pytest.raises(ConnectionAbortedError):
+        fills_of_each_call(pair, 1)
+    assert pair.channel._unexplained_bytes < 100 * 1024
+    pair.channel.give_up()
+    sending.join()
+
+
+def test_what_says_little_is_taken_a_little_at_a_time(raw: tuple[Pair, RawRecords]) -> None:
+    """Whoever says a word now and then stays, and does not have the loop for long."""
+    pair, records = raw
+    said = b"a word now and then".split(b" ")
+    sending = pair.send_raw(
+        b"".join(
+            b"".join(records.key_update() for _ in range(1000)) + b"".join(records.data(bytes([n])) for n in word)
+            for word in said
+        )
+    )
+    got, calls = fills_of_each_call(pair, 15)
+    sending.join()
+    assert got == b"awordnowandthen"
+    assert max(map(sum, calls)) < 50_000
+    assert sum(sum(call) for call in calls if sum(call) > 2048) < 60_000
+
+
+def test_records_of_one_byte_come_over_many_turns(raw: tuple[Pair, RawRecords]) -> None:
+    pair, records = raw
+    sent = os.urandom(5000)
+    sending = pair.send_raw(b"".join(records.data(bytes([byte])) for byte in sent))
+    _, got = count_reads(pair)
+    received, buffer = bytearray(), memoryview(bytearray(1 << 18))
+    while len(received) < len(sent):
+        pair.wait_readable()
+        before = len(got)
+        with suppress(BlockingIOError):
+            received += buffer[: pair.channel.receive_into(buffer)]
+        assert len(got) - before <= 65
+    sending.join()
+    assert bytes(received) == sent
+    assert not pair.channel.has_unread
+
+
+@pytest.mark.parametrize("padding_bytes", [100, 4000, 16_383])
+def test_a_client_may_pad_its_records(raw: tuple[Pair, RawRecords], padding_bytes: int) -> None:
+    pair, records = raw
+    sent = os.urandom(60)
+    sending = pair.send_raw(b"".join(records.data(bytes([byte]), padding_bytes) for byte in sent))
+    assert pair.receive(60) == sent
+    sending.join()
+
+
+@pytest.mark.parametrize("record_bytes", [1, 10, 60, 100, 1400, 4096, 16_384])
+@pytest.mark.parametrize("buffer_bytes", [7, 1000, 1 << 18])
+def test_no_client_that_says_something_in_each_record_is_slowed_down(
+    raw: tuple[Pair, RawRecords], record_bytes: int, buffer_bytes: int
+) -> None:
+    pair, records = raw
+    sent = os.urandom(min(record_bytes * 1000, 300_000) if buffer_bytes > 7 else min(record_bytes * 1000, 40_000))
+    pieces = [sent[at : at + record_bytes] for at in range(0, len(sent), record_bytes)]
+    sending = pair.send_raw(b"".join(map(records.data, pieces)))
+    asked, _ = count_reads(pair)
+    assert pair.receive(len(sent), buffer_bytes) == sent
+    assert min(asked) >= 16_896
+    sending.join()
+
+
+def test_new_keys_now_and_then_cost_nobody_the_connection(raw: tuple[Pair, RawRecords]) -> None:
+    pair, records = raw
+    sent = os.urandom(6000)
+    pieces = [records.key_update() + records.data(bytes([byte])) for byte in sent]
+    sending = pair.send_raw(b"".join(pieces))
+    asked, _ = count_reads(pair)
+    assert pair.receive(len(sent)) == sent
+    assert min(asked) >= 16_896
+    sending.join()
 
 
 def test_a_damaged_record_is_an_error(pair: Pair) -> None:

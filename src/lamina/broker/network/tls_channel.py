@@ -2,7 +2,9 @@
 
 Owns what is encrypted but not sent. Ranges of files are read in bounded pieces, for ``sendfile`` cannot encrypt
 (S22), and no response has the loop for long, however fast its client takes it. Not more is taken from the socket than
-the caller has room for, and a record: what is not decrypted yet stays small. Must not know when a socket is ready.
+the caller has room for, and a record: what is not decrypted yet stays small. Records that say little or nothing are
+taken a little at a time, and a client that sends many of them and nothing else is ended: they cost as much as others,
+and come from clients that have not logged in. Must not know when a socket is ready.
 """
 
 import errno
@@ -32,6 +34,17 @@ _LEAST_FILL_BYTES = _RECORD_BYTES + 512
 _UNTOLD_BYTES = 4 * 1024
 """What OpenSSL itself answers leaves with the next response. A client may ask it for new keys again and again, and for
 nothing else: it has so much of our memory."""
+_READS_AT_A_TIME = 64
+"""Each costs the same, whether a record has one byte or 16 KiB."""
+_RECORD_OVERHEAD_BYTES = 96
+"""The most that ciphers add to a record, without padding."""
+_DOUBTFUL_BYTES = _LEAST_FILL_BYTES
+"""Less than this may be the part of a record of which the rest has not come."""
+_DOUBTFUL_FILL_BYTES = 2 * 1024
+_LONG_DOUBTED_BYTES = 64 * 1024
+"""So much is not forgotten for a word or two."""
+_MOST_UNEXPLAINED_BYTES = _LONG_DOUBTED_BYTES + 32 * 1024
+"""A padded record more, at least."""
 _AGAIN = (errno.EAGAIN, "the socket is not ready")
 _SEALED = b""
 """Stands in ``outgoing`` for what is encrypted and has not left."""
@@ -49,6 +62,7 @@ class TlsChannel:
         "_sealed",
         "_secured",
         "_socket",
+        "_unexplained_bytes",
         "_write",
         "outgoing",
     )
@@ -65,6 +79,9 @@ class TlsChannel:
         """Whether a record may have had no room as a whole: OpenSSL has the rest, decrypted."""
         self._is_over = False
         """Whether the stream has ended or failed behind what was received."""
+        self._unexplained_bytes = 0
+        """So much was taken from the socket beyond what was said with it. Whatever is said keeps it below what ends a
+        client: whoever pads each record is slow, and stays."""
         self._sealed: deque[bytes | memoryview] = deque()
         """What is encrypted and has not left, in order."""
         self.outgoing: deque[Sized] = deque()
@@ -77,28 +94,38 @@ class TlsChannel:
     # In
 
     def receive_into(self, buffer: memoryview) -> int:
-        """0 at the end of the stream; raises BlockingIOError when nothing has come, else OSError."""
+        """0 at the end of the stream; raises BlockingIOError when nothing has come, else OSError.
+
+        More may have come in either case: :attr:`has_unread` says so, or the loop.
+        """
         incoming, read = self._incoming, self._read
-        received, limit, is_drained = 0, min(len(buffer), _RECEIVED_AT_A_TIME_BYTES), False
+        received, limit = 0, min(len(buffer), _RECEIVED_AT_A_TIME_BYTES)
+        came = wanted = reads = 0
+        unexplained_bytes = self._unexplained_bytes
         is_cut, self._is_cut = self._is_cut, False
         try:
-            while received < limit:
+            while received < limit and reads < _READS_AT_A_TIME:
                 if not incoming.pending and not is_cut:
-                    if is_drained:
+                    if came < wanted:
+                        # The socket is empty.
                         break
                     if self._is_over:
                         return received
-                    if self._encrypted.pending > _UNTOLD_BYTES:
-                        raise ConnectionAbortedError(
-                            errno.ECONNABORTED, "the client asks TLS for much, and for no response"
-                        )
-                    wanted = min(max(limit - received, _LEAST_FILL_BYTES), FILL_BYTES)
+                    self._refuse_floods(unexplained_bytes)
+                    if unexplained_bytes < _DOUBTFUL_BYTES:
+                        wanted = min(max(limit - received, _LEAST_FILL_BYTES), FILL_BYTES)
+                    elif wanted:
+                        break
+                    else:
+                        wanted = _DOUBTFUL_FILL_BYTES
                     came = self._fill(wanted)
                     if not came:
                         self._is_over = True
                         return received
-                    is_drained = came < wanted
+                    unexplained_bytes += came
+                    self._unexplained_bytes = unexplained_bytes
                 is_cut = False
+                reads += 1
                 try:
                     count = read(limit - received, buffer[received:])
                 except ssl.SSLWantReadError:
@@ -108,6 +135,7 @@ class TlsChannel:
                     self._is_over = True
                     return received
                 received += count
+                unexplained_bytes -= count + _RECORD_OVERHEAD_BYTES
             self._is_cut = received == limit
         except (BlockingIOError, InterruptedError):
             if not received:
@@ -118,7 +146,15 @@ class TlsChannel:
                 raise
         if not received:
             raise BlockingIOError(*_AGAIN)
+        self._unexplained_bytes = min(max(unexplained_bytes, 0), _LONG_DOUBTED_BYTES)
         return received
+
+    def _refuse_floods(self, unexplained_bytes: int) -> None:
+        """Raise ConnectionAbortedError where a client has OpenSSL work, and says nothing."""
+        if self._encrypted.pending > _UNTOLD_BYTES:
+            raise ConnectionAbortedError(errno.ECONNABORTED, "the client asks TLS for much, and for no response")
+        if unexplained_bytes > _MOST_UNEXPLAINED_BYTES:
+            raise ConnectionAbortedError(errno.ECONNABORTED, "the client sends much, and says nothing")
 
     @property
     def has_unread(self) -> bool:
