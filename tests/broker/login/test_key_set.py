@@ -1,20 +1,17 @@
-"""When the keys of tokens are fetched, and from where (S46, S82)."""
+"""When the keys of tokens are fetched (S46)."""
 
 import asyncio
-import itertools
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event
 from typing import Any
 
 import pytest
 
-from lamina.broker.login.key_set import KeySet, fetch_keys
+from lamina.broker.login.key_set import KeySet
 from lamina.broker.login.mechanisms import TokenKeys
 from lamina.broker.threads import Threads
 from lamina.clocks import SYSTEM_CLOCKS, Clocks
@@ -29,21 +26,44 @@ SOURCE = KeySource("file:///keys", refresh_ms=3_600_000, retry_ms=1, retry_max_m
 class Address:
     """What is at an address, and how often somebody looked."""
 
-    def __init__(self, *answers: bytes | Exception) -> None:
+    def __init__(self, *answers: "bytes | Exception | Stuck") -> None:
         self.answers = list(answers)
         self.count = 0
         self.keys: KeySet | None = None
         """Whose keys are noted at each look."""
         self.noted: list[list[str | None]] = []
 
-    def fetch(self, url: str) -> bytes:
+    def new_fetch(self, url: str) -> "Look":
+        return Look(self)
+
+    def next_answer(self) -> "bytes | Exception | Stuck":
         answer = self.answers[min(self.count, len(self.answers) - 1)]
         self.count += 1
         if self.keys is not None:
             self.noted.append(ids(self.keys))
+        return answer
+
+
+class Stuck:
+    """An answer that never comes."""
+
+
+class Look:
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._given_up = Event()
+
+    def read(self) -> bytes:
+        answer = self._address.next_answer()
+        if isinstance(answer, Stuck):
+            self._given_up.wait(30)
+            raise TimeoutError("given up")
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def give_up(self) -> None:
+        self._given_up.set()
 
 
 def run(
@@ -52,7 +72,7 @@ def run(
     async def live() -> None:
         loop = asyncio.get_running_loop()
         threads = Threads(loop, SYSTEM_CLOCKS, 1, new_executor=ThreadPoolExecutor)
-        keys = KeySet(source, threads, clocks or SYSTEM_CLOCKS, loop, address.fetch)
+        keys = KeySet(source, threads, clocks or SYSTEM_CLOCKS, loop, address.new_fetch)
         address.keys = keys
         keys.start()
         try:
@@ -133,76 +153,24 @@ def test_an_unknown_key_has_them_fetched_once_a_minute() -> None:
     assert address.count == 3
 
 
-@contextmanager
-def web(handle: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            handle(self)
+def test_a_fetch_is_given_up_in_time(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr("lamina.broker.login.key_set._FETCH_SECONDS", 0.01)
+    address = Address(Stuck(), key_set(ISSUER))
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
+    async def story(keys: KeySet) -> None:
+        await until(lambda: ids(keys) == ["first"])
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/keys"
-        finally:
-            server.shutdown()
-            thread.join()
+    run(address, story)
+    assert caplog.messages == ["the keys of OAUTHBEARER could not be read from /keys: given up"]
 
 
-def answer(data: bytes, status: int = 200, **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def handle(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(status)
-        for name, value in headers.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(data)
+def test_a_stop_waits_for_no_fetch() -> None:
+    address = Address(Stuck())
 
-    return handle
+    async def story(keys: KeySet) -> None:
+        await until(lambda: address.count == 1)
 
-
-def test_keys_come_from_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "a key set.json"
-    file.write_bytes(b"keys")
-    assert fetch_keys(file.as_uri(), SYSTEM_CLOCKS.monotonic_ns) == b"keys"
-
-
-def test_keys_come_over_http() -> None:
-    with web(answer(b"keys")) as url:
-        assert fetch_keys(url, SYSTEM_CLOCKS.monotonic_ns) == b"keys"
-
-
-@pytest.mark.parametrize(
-    "handle",
-    [
-        answer(b"", 404),
-        answer(b"", 500),
-        answer(b"", 302, Location="file:///etc/hostname"),
-        answer(b"", 302, Location="http://127.0.0.1:1/elsewhere"),
-        answer(b"x" * (1024 * 1024 + 1)),
-        lambda request: request.wfile.write(b"nonsense\r\n\r\n"),
-    ],
-)
-def test_what_is_no_answer_gives_no_keys(handle: Callable[[BaseHTTPRequestHandler], None]) -> None:
-    with web(handle) as url, pytest.raises((OSError, ValueError)):
-        fetch_keys(url, SYSTEM_CLOCKS.monotonic_ns)
-
-
-def test_an_answer_that_drips_is_given_up() -> None:
-    """Each byte comes in time; all of them never would."""
-    shown_ns = itertools.count(0, 11_000_000_000)
-
-    def drip(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(200)
-        request.end_headers()
-        for _ in range(100):
-            request.wfile.write(b"x")
-            request.wfile.flush()
-
-    with web(drip) as url, pytest.raises(OSError, match="took longer than 10 s"):
-        fetch_keys(url, lambda: next(shown_ns))
+    run(address, story)
 
 
 def test_no_issuer_waits_for_another(tmp_path: Path) -> None:
@@ -214,10 +182,3 @@ def test_no_issuer_waits_for_another(tmp_path: Path) -> None:
     assert len({id(one._threads) for one in keys._sets.values()}) == 2
     threads.close()
     loop.close()
-
-
-def test_what_is_too_large_is_not_read(tmp_path: Path) -> None:
-    file = tmp_path / "keys"
-    file.write_bytes(bytes(1024 * 1024 + 1))
-    with pytest.raises(ValueError, match="more than 1048576 bytes"):
-        fetch_keys(file.as_uri(), SYSTEM_CLOCKS.monotonic_ns)
