@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -143,6 +143,34 @@ def test_what_is_given_up_before_it_begins_is_not_connected_to() -> None:
         listening.setblocking(False)
         with pytest.raises(BlockingIOError):
             listening.accept()
+
+
+def test_a_name_that_nobody_resolves_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_asked, may_end = Event(), Event()
+
+    def resolve(*_: object, **__: object) -> None:
+        is_asked.set()
+        may_end.wait(30)
+        raise OSError("no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with ThreadPoolExecutor(1) as threads:
+        fetch = KeyFetch("http://nowhere.invalid/")
+        reading = threads.submit(fetch.read)
+        assert is_asked.wait(10)
+        fetch.give_up()
+        with pytest.raises(TimeoutError, match="no whole answer"):
+            reading.result(5)
+        may_end.set()
+
+
+def test_a_name_that_does_not_exist_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    with pytest.raises(OSError, match="no such name"):
+        KeyFetch("http://nowhere.invalid/").read()
 
 
 def test_nobody_there_is_an_error() -> None:

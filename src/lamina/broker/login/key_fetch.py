@@ -6,12 +6,13 @@ Must not know what is read, nor when.
 """
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from threading import Lock
+from queue import SimpleQueue
+from threading import Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import HTTPHandler, HTTPRedirectHandler, HTTPSHandler, Request, build_opener, url2pathname
@@ -26,6 +27,7 @@ class KeyFetch:
     def __init__(self, url: str) -> None:
         self._url = url
         self._lock = Lock()
+        self._addresses: SimpleQueue[Sequence[_Address] | Exception] = SimpleQueue()
         self._is_given_up = False
         self._held: socket.socket | None = None
         """The connection once more: TLS takes the first one away."""
@@ -51,13 +53,14 @@ class KeyFetch:
         """End :meth:`read` now, wherever it is; from any thread, and at any time."""
         with self._lock:
             self._is_given_up = True
+            self._addresses.put(_given_up())
             if self._held is not None:
                 with suppress(OSError):
                     self._held.shutdown(socket.SHUT_RDWR)
 
     def _stop_if_given_up(self) -> None:
         if self._is_given_up:
-            raise TimeoutError("no whole answer came in time")
+            raise _given_up()
 
     def _read(self) -> bytes:
         parts = urlsplit(self._url)
@@ -71,7 +74,7 @@ class KeyFetch:
 
     def _connect(self, address: tuple[str, int], timeout: float, _: object) -> socket.socket:
         refusal = OSError("there is no such address")
-        for family, kind, protocol, _name, found in socket.getaddrinfo(*address, type=socket.SOCK_STREAM):
+        for family, kind, protocol, _name, found in self._resolved(address):
             connecting = socket.socket(family, kind, protocol)
             try:
                 connecting.settimeout(timeout)
@@ -86,6 +89,21 @@ class KeyFetch:
                 return connecting
         raise refusal
 
+    def _resolved(self, address: tuple[str, int]) -> "Sequence[_Address]":
+        """A resolver ends in its own time, and nothing can end it sooner: nobody waits for its thread."""
+
+        def resolve() -> None:
+            try:
+                self._addresses.put(socket.getaddrinfo(*address, type=socket.SOCK_STREAM))
+            except Exception as error:
+                self._addresses.put(error)
+
+        Thread(target=resolve, name="lamina-keys-name", daemon=True).start()
+        found = self._addresses.get()
+        if isinstance(found, Exception):
+            raise found
+        return found
+
     def _hold(self, held: socket.socket | None) -> None:
         with self._lock:
             if self._held is not None:
@@ -93,6 +111,11 @@ class KeyFetch:
             self._held = held
 
 
+def _given_up() -> TimeoutError:
+    return TimeoutError("no whole answer came in time")
+
+
+_Address = tuple[socket.AddressFamily, socket.SocketKind, int, str, Any]
 _Connect = Callable[[tuple[str, int], float, object], socket.socket]
 
 
