@@ -134,6 +134,24 @@ def test_closed_links_ask_nobody() -> None:
     run(scenario)
 
 
+def test_calls_do_not_follow_each_other_to_where_the_broker_was_before_its_connection_was_made() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        seen: list[Any] = []
+
+        def follow_up(response: Any) -> MessageCall | None:
+            seen.append(response)
+            return CALL if len(seen) < 3 else None
+
+        asked = asyncio.create_task(cluster.links.ask(LEADER, CALL, "", follow_up))
+        await asyncio.sleep(0)
+        cluster.image = with_broker(cluster.image, LEADER, 9002, 2)
+        cluster.leader.go.set()
+        await asked
+        assert seen == [], "the one call, and none behind it"
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("has_changed", [False, True])
 def test_calls_follow_each_other_until_the_metadata_changes(*, has_changed: bool) -> None:
     """Where the broker is then has to be looked up again."""

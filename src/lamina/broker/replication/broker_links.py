@@ -65,17 +65,18 @@ class BrokerLinks:
         """The response of a broker. Raises `KafkaError` where none comes; errors in it are the caller's to read."""
         if self._is_closed:
             raise NetworkError(f"this broker stops: broker {broker_id} is not asked any more")
-        link = self._link(broker_id, lane)
-        connection = await link.pool.to(link.address)
-        return await connection.request(call, None if follow_up is None else self._while_it_is_there(follow_up))
-
-    def _while_it_is_there(self, follow_up: FollowUp[T]) -> FollowUp[T]:
-        """Where the broker is has to be asked again once the image is another one."""
         image = self._image()
+        link = self._link(image, broker_id, lane)
+        connection = await link.pool.to(link.address)
+        # The image may be another one since the link was looked up.
+        return await connection.request(call, None if follow_up is None else self._while_it_is(image, follow_up))
+
+    def _while_it_is(self, image: Image, follow_up: FollowUp[T]) -> FollowUp[T]:
+        """Where the broker is has to be asked again once the image is another one."""
         return lambda response: follow_up(response) if self._image() is image else None
 
-    def _link(self, broker_id: int, lane: str) -> _Link:
-        broker = self._image().brokers.get(broker_id)
+    def _link(self, image: Image, broker_id: int, lane: str) -> _Link:
+        broker = image.brokers.get(broker_id)
         known = self._links.get((broker_id, lane))
         if broker is None:
             raise NetworkError(f"broker {broker_id} is not in the cluster now")
