@@ -87,6 +87,24 @@ def test_it_may_take_turns_to_make(*, is_good: bool) -> None:
     run(scenario)
 
 
+def test_who_sends_it_is_told_that_its_work_was_cancelled() -> None:
+    """By something else than who sends it, such as a thread that ends: the connection must not wait for ever."""
+
+    async def scenario(later: LaterResponse) -> None:
+        told: list[bool] = []
+        later.tell(lambda made: told.append(made.cancelled()))
+
+        async def work() -> Response:
+            raise asyncio.CancelledError
+
+        later.finish(work)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert told == [True]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_who_gives_up_leaves_nothing_that_waits(*, has_begun: bool) -> None:
     async def scenario(later: LaterResponse) -> None:

@@ -64,7 +64,10 @@ class LaterResponse(asyncio.Future[Response]):
 
     def _worked(self, task: "asyncio.Task[Response]") -> None:
         if task.cancelled():
-            self.cancel()
+            self.give_up = None
+            # Whoever sends it learns that there is none; one who cancelled it knows.
+            if super().cancel() and self._told is not None:
+                self._told(self)
         elif not self.done():
             self.finish(task.result)
         elif task.exception() is None:
