@@ -10,6 +10,7 @@ from random import Random
 
 from lamina.errors import StorageError
 from lamina.log.directory import LogDirectory
+from lamina.log.due_waiters import DueWaiters
 from lamina.log.files import Disk
 from lamina.log.flushing import Flusher, flush
 from lamina.log.index_rebuild import IndexesLost
@@ -80,6 +81,15 @@ def run_inline(work: Callable[[], None], done: Callable[[OSError | None], None])
         done(None)
 
 
+def told_inline() -> DueWaiters:
+    """All who wait are told at once; one that fails fails the test."""
+
+    def failed() -> None:
+        raise AssertionError("a waiter failed")
+
+    return DueWaiters(lambda go_on: go_on(), failed)
+
+
 def open_directory(path: str, disk: Disk) -> LogDirectory:
     directory = LogDirectory.open(path, node_id=NODE_ID, cluster_id=CLUSTER_ID, disk=disk)
     close_later(directory.release)
@@ -146,7 +156,7 @@ class Story:
 
     def _adopt(self, log: PartitionLog) -> None:
         self.log = log
-        self.flusher = Flusher(log, run_inline) if self.has_flusher else None
+        self.flusher = Flusher(log, run_inline, told_inline()) if self.has_flusher else None
 
     def _start(self) -> None:
         self.directory = open_directory(self.path, self.disk)

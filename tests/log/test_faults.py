@@ -20,7 +20,7 @@ from lamina.records.record import Record, build_batch
 from lamina.settings.log_config import LogConfig
 from tests.log.faulty import FaultyDisk
 from tests.log.oracle import check_reopening
-from tests.log.story import NOW_MS, TOPIC, TOPIC_ID, Moment, Story, open_directory, run_inline
+from tests.log.story import NOW_MS, TOPIC, TOPIC_ID, Moment, Story, open_directory, run_inline, told_inline
 
 ERRORS = (errno.EIO, errno.ENOSPC, errno.EROFS)
 STEPS = "append roll flush truncate truncate_fully expire clean write_checkpoints stop delete_and_create"
@@ -162,7 +162,7 @@ def test_an_error_at_any_operation_of_a_start_is_one_sentence(tmp_path: Path, er
 def test_a_failed_fsync_is_told_to_everybody_who_waits_and_never_tried_again(tmp_path: Path) -> None:
     disk, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
-    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
+    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)), told_inline())
     answers: list[StorageError | None] = []
     flusher.flush_to(story.log.log_end_offset - 1, answers.append)
     flusher.flush_to(story.log.log_end_offset, answers.append)
@@ -180,7 +180,7 @@ def test_a_failed_fsync_is_told_to_everybody_who_waits_and_never_tried_again(tmp
 def test_a_flush_that_ends_after_its_log_failed_saves_nothing(tmp_path: Path) -> None:
     _, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
-    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
+    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)), told_inline())
     answers: list[StorageError | None] = []
     flusher.flush_to(story.log.log_end_offset, answers.append)
     recovery_point = story.log.recovery_point
@@ -193,7 +193,7 @@ def test_a_flush_that_ends_after_its_log_failed_saves_nothing(tmp_path: Path) ->
 def test_a_batch_that_was_cut_off_is_not_reported_as_flushed(tmp_path: Path) -> None:
     _, story, _ = tell(tmp_path / "log", "append", 0)
     held: list[Callable[[], None]] = []
-    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)))
+    flusher = Flusher(story.log, lambda work, done: held.append(lambda: run_inline(work, done)), told_inline())
     answers: list[StorageError | None] = []
     flusher.flush_to(story.log.log_end_offset, answers.append)
     run_steps(story.directory.truncate(story.log, story.log.log_end_offset - 1, NOW_MS))

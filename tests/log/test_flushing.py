@@ -1,17 +1,21 @@
 """Flushing: what is synced in which order, who is told when, and that it works with real threads."""
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 from threading import Event
+from unittest.mock import Mock
 
 import pytest
 
 from lamina.errors import StorageError
+from lamina.log.due_waiters import AT_A_TIME, DueWaiters
 from lamina.log.files import Disk, File
 from lamina.log.flushing import Flusher, close_cleanly, flush
 from tests.log.building import LogBuilder, a_batch, a_log, truncate_log
+from tests.log.story import told_inline
 
 Work = Callable[[], None]
 Done = Callable[[OSError | None], None]
@@ -66,17 +70,19 @@ class ByHand:
             done(None)
 
 
-def flushed_by_hand(tmp_path: Path, **settings: int) -> tuple[LogBuilder, SyncedDisk, Flusher, ByHand]:
+def flushed_by_hand(tmp_path: Path, faults: list[None] | None = None) -> tuple[LogBuilder, SyncedDisk, Flusher, ByHand]:
+    """``faults`` counts the waiters that fail; without it none may."""
     disk, hand = SyncedDisk(), ByHand()
-    builder = a_log(tmp_path, disk, **settings)
+    builder = a_log(tmp_path, disk)
     builder.log.names_are_durable()
-    return builder, disk, Flusher(builder.log, hand.run), hand
+    due = told_inline() if faults is None else DueWaiters(lambda go_on: go_on(), lambda: faults.append(None))
+    return builder, disk, Flusher(builder.log, hand.run, due), hand
 
 
 def test_the_names_of_a_new_log_are_synced_on_a_thread_long_before_it_rolls(tmp_path: Path) -> None:
     disk, hand = SyncedDisk(), ByHand()
     builder = a_log(tmp_path, disk)
-    Flusher(builder.log, hand.run)
+    Flusher(builder.log, hand.run, told_inline())
     builder.append_batches(2)
     assert (len(hand.given), disk.synced) == (1, [])
     hand.step()
@@ -88,7 +94,7 @@ def test_the_names_of_a_new_log_are_synced_on_a_thread_long_before_it_rolls(tmp_
 def test_a_log_that_rolls_before_its_names_are_synced_waits_for_the_disk(tmp_path: Path) -> None:
     disk, hand = SyncedDisk(), ByHand()
     builder = a_log(tmp_path, disk)
-    Flusher(builder.log, hand.run)
+    Flusher(builder.log, hand.run, told_inline())
     builder.append_batches(2)
     builder.log.roll(builder.now_ms)
     assert disk.synced == ["."]
@@ -175,6 +181,55 @@ def test_whoever_comes_during_a_flush_shares_the_next_one(tmp_path: Path) -> Non
     assert hand.given == []
 
 
+def test_one_who_waits_and_fails_costs_the_others_nothing_and_the_next_flush_begins(tmp_path: Path) -> None:
+    faults: list[None] = []
+    builder, _, flusher, hand = flushed_by_hand(tmp_path, faults)
+    told: list[StorageError | None] = []
+
+    def fail(_: StorageError | None) -> None:
+        raise ValueError("a bug")
+
+    for _ in range(2):
+        builder.append(b"k=v")
+        flusher.flush_to(builder.log.log_end_offset, fail)
+        flusher.flush_to(builder.log.log_end_offset, told.append)
+    hand.step()
+    assert (told, len(hand.given)) == ([None], 1)
+    builder.append(b"k=v")
+    flusher.flush_to(3, fail)
+    flusher.flush_to(3, told.append)
+    truncate_log(builder.log, 2, builder.now_ms)
+    assert [type(error) for error in told] == [type(None), StorageError]
+    hand.step()
+    assert [type(error) for error in told] == [type(None), StorageError, type(None)]
+    builder.append(b"k=v")
+    flusher.flush_to(3, fail)
+    flusher.flush_to(3, told.append)
+    builder.log.take_offline("the directory is offline")
+    hand.step()
+    assert isinstance(told[3], StorageError)
+    assert len(faults) == 4
+
+
+def test_one_sync_tells_very_many_in_turns_and_the_next_flush_waits_for_none_of_them(tmp_path: Path) -> None:
+    disk, hand, turns = SyncedDisk(), ByHand(), deque[Work]()
+    builder, told = a_log(tmp_path, disk), list[int]()
+    builder.log.names_are_durable()
+    flusher = Flusher(builder.log, hand.run, DueWaiters(turns.append, Mock()))
+    builder.append(b"k=v")
+    for number in range(2 * AT_A_TIME):
+        flusher.flush_to(1, lambda _, number=number: told.append(number))  # type: ignore[misc]
+    builder.append(b"k=v")
+    flusher.flush_to(2, lambda _: told.append(-1))
+    hand.step()
+    assert (len(told), len(hand.given)) == (AT_A_TIME, 1)
+    hand.step()
+    flusher.flush_to(2, lambda _: told.append(-2))
+    turns.popleft()()
+    turns.popleft()()
+    assert told == [*range(2 * AT_A_TIME), -1, -2]
+
+
 def test_a_failed_sync_fails_the_log_and_everybody_who_waits(tmp_path: Path) -> None:
     builder, disk, flusher, hand = flushed_by_hand(tmp_path)
     builder.append(b"k=v")
@@ -232,7 +287,7 @@ def test_with_real_threads_appends_go_on_while_a_flush_runs(tmp_path: Path) -> N
 
             pool.submit(on_thread)
 
-        flusher = Flusher(builder.log, run)
+        flusher = Flusher(builder.log, run, told_inline())
         disk.gate = Event()
         for number in range(20):
             appended = builder.append(b"k=" + b"v" * 100)

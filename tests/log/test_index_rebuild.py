@@ -9,6 +9,7 @@ from lamina.log.files import File
 from lamina.log.flushing import Flusher
 from lamina.log.index_rebuild import IndexesLost
 from tests.log.building import LogBuilder, a_log
+from tests.log.story import told_inline
 from tests.log.test_flushing import ByHand, SyncedDisk
 
 
@@ -34,7 +35,7 @@ def served(tmp_path: Path, batches: int = 300) -> tuple[LogBuilder, SyncedDisk, 
     builder.log.roll(builder.now_ms)
     builder.append_batches(3)
     builder.reopen()
-    Flusher(builder.log, hand.run)
+    Flusher(builder.log, hand.run, told_inline())
     disk.synced.clear()
     return builder, disk, hand
 

@@ -164,7 +164,7 @@ def _build_logs(ground: Ground, storage: Storage | MemberStorage) -> Logs:
     loop, clocks, threads, settings = ground.loop, ground.clocks, ground.threads, ground.settings
     counters = ground.counters
     cluster = Cluster(storage.node_id, settings[REPLICA_LAG_TIME_MAX_MS], _lease(storage, clocks))
-    directories, partitions = LogDirectories(storage.directories, threads), Partitions(counters, cluster)
+    directories, partitions = LogDirectories(storage.directories, threads), Partitions(loop, counters, cluster)
     removal = Removal(loop, threads)
     cleaner = Cleaner(settings, loop, clocks, threads, counters, directories, partitions, engine_for(settings))
     moves = Moves(settings, clocks, threads, counters, directories, partitions, removal, cleaner)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lamina.errors import StorageError
+from lamina.log.due_waiters import DueWaiters
 from lamina.log.epochs import LeaderEpochs
 from lamina.log.files import Disk, sync_file
 from lamina.log.identity import PARTITION_METADATA
@@ -97,9 +98,11 @@ def close_cleanly(log: PartitionLog) -> None:
 class Flusher:
     """Flushes one log, one flush at a time. Requests that come while one runs share the next: group commit."""
 
-    def __init__(self, log: PartitionLog, run: Run) -> None:
+    def __init__(self, log: PartitionLog, run: Run, due: DueWaiters) -> None:
+        """``due`` tells whoever waited: what they do is no part of a flush, and the next one waits for none of it."""
         self._log = log
         self._run = run
+        self.due = due
         self._running: Flush | None = None
         self._wanted = 0
         self._waiters: list[tuple[int, Waiter]] = []
@@ -112,10 +115,10 @@ class Flusher:
         """Make everything below ``end_offset`` durable; ``waiter`` is told when the fsync that covers it returned."""
         if waiter is not None:
             if self._log.failure is not None:
-                waiter(StorageError(self._log.failure))
+                self.due.tell_at_once(self._log.name, waiter, StorageError(self._log.failure))
                 return
             if end_offset <= self._log.recovery_point:
-                waiter(None)
+                self.due.tell_at_once(self._log.name, waiter, None)
                 return
             self._waiters.append((end_offset, waiter))
         self._wanted = max(self._wanted, end_offset)
@@ -151,8 +154,8 @@ class Flusher:
         self._wanted = min(self._wanted, end_offset)
         cut = [waiter for wanted, waiter in self._waiters if wanted > end_offset]
         self._waiters = [entry for entry in self._waiters if entry[0] <= end_offset]
-        for waiter in cut:
-            waiter(StorageError(f"{self._log.name} was cut to {end_offset} while its flush was waited for"))
+        error = StorageError(f"{self._log.name} was cut to {end_offset} while its flush was waited for")
+        self.due.tell(self._log.name, cut, error)
 
     def _start(self) -> None:
         if self._running is not None:
@@ -176,11 +179,9 @@ class Flusher:
             return
         ready = [waiter for end_offset, waiter in self._waiters if end_offset <= self._log.recovery_point]
         self._waiters = [entry for entry in self._waiters if entry[0] > self._log.recovery_point]
-        for waiter in ready:
-            waiter(None)
+        self.due.tell(self._log.name, ready, None)
         self._start()
 
     def _refuse(self, failure: StorageError) -> None:
         waiters, self._waiters = self._waiters, []
-        for _, waiter in waiters:
-            waiter(failure)
+        self.due.tell(self._log.name, [waiter for _, waiter in waiters], failure)

@@ -26,7 +26,7 @@ from lamina.clocks import SYSTEM_CLOCKS
 from lamina.image.topic import new_partition
 from lamina.log.flushing import Flusher
 from tests.log.building import LIMIT_BYTES, NOW_MS, LogBuilder, a_log
-from tests.log.story import run_inline
+from tests.log.story import run_inline, told_inline
 
 HOUR_MS = 3_600_000
 
@@ -41,7 +41,7 @@ class Explaining:
         partition = Partition(
             log,
             UUID(int=1),
-            Flusher(log, run_inline),
+            Flusher(log, run_inline, told_inline()),
             LIMIT_BYTES,
             TopicCounters(),
             FreeSpace(str(self.builder.path)),

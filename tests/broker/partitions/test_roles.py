@@ -115,7 +115,7 @@ def test_r99_a_flush_that_ends_after_the_role_was_lost_promises_nothing(
     partition = Partition(
         partition.log,
         partition.topic_id,
-        Flusher(partition.log, lambda _, done: flushes.append(done)),
+        Flusher(partition.log, lambda _, done: flushes.append(done), broker.parts.partitions.due),
         partition.rules.max_decompressed_bytes,
         partition.counters,
         partition.free_space,

@@ -1,17 +1,13 @@
 """Who waits for an offset, and how many bytes are committed at once."""
 
-import asyncio
-from unittest.mock import Mock
-
-import pytest
-
-from lamina.broker.partitions.offset_waiters import AT_A_TIME, OffsetWaiters, Waiter
+from lamina.broker.partitions.offset_waiters import OffsetWaiters
 from lamina.broker.partitions.uncommitted import UncommittedBytes
 from lamina.errors import KafkaError, NotLeaderOrFollower
+from tests.log.story import told_inline
 
 
 def test_each_is_told_once_when_its_offset_is_reached() -> None:
-    waiters, told = OffsetWaiters("t-0"), list[tuple[int, KafkaError | None]]()
+    waiters, told = OffsetWaiters("t-0", told_inline()), list[tuple[int, KafkaError | None]]()
     for offset in (5, 3, 8):
         waiters.add(offset, lambda error, offset=offset: told.append((offset, error)))  # type: ignore[misc]
     waiters.reached(4, None)
@@ -26,7 +22,7 @@ def test_each_is_told_once_when_its_offset_is_reached() -> None:
 
 def test_one_that_waited_long_enough_is_forgotten() -> None:
     """Else those of a long outage would pile up."""
-    waiters, told = OffsetWaiters("t-0"), []
+    waiters, told = OffsetWaiters("t-0", told_inline()), []
 
     def first(_: KafkaError | None) -> None:
         told.append("first")
@@ -40,55 +36,18 @@ def test_one_that_waited_long_enough_is_forgotten() -> None:
 
 
 def test_one_that_waits_again_when_it_is_told_is_kept() -> None:
-    waiters = OffsetWaiters("t-0")
+    waiters = OffsetWaiters("t-0", told_inline())
     waiters.add(1, lambda _: waiters.add(9, lambda _: None))
     waiters.reached(1, None)
     assert waiters
 
 
 def test_those_of_the_lowest_offsets_are_told_first_and_of_one_offset_those_who_came_first() -> None:
-    waiters, told = OffsetWaiters("t-0"), []
+    waiters, told = OffsetWaiters("t-0", told_inline()), []
     for name, offset in (("a", 7), ("b", 3), ("c", 7), ("d", 5)):
         waiters.add(offset, lambda _, name=name: told.append(name))  # type: ignore[misc]
     waiters.reached(7, None)
     assert told == ["b", "d", "a", "c"]
-
-
-def test_one_that_fails_takes_nothing_from_those_behind_it(caplog: pytest.LogCaptureFixture) -> None:
-    waiters, told = OffsetWaiters("t-0"), list[KafkaError | None]()
-    waiters.on_failure = failed = Mock()
-
-    def fail(_: KafkaError | None) -> None:
-        raise ValueError("a bug")
-
-    for _ in range(2):
-        waiters.add(1, fail)
-        waiters.add(1, told.append)
-        waiters.reached(1, None)
-    assert (failed.call_count, told) == (2, [None, None])
-    assert caplog.messages == ["one who waited for t-0 failed"] * 2
-
-
-def test_very_many_are_told_in_turns_of_the_loop_and_nobody_is_told_before_them() -> None:
-    async def scene() -> None:
-        waiters, told = OffsetWaiters("t-0"), list[int]()
-
-        def waiter(number: int) -> Waiter:
-            return lambda _: told.append(number)
-
-        for number in range(2 * AT_A_TIME + 1):
-            waiters.add(1, waiter(number))
-        waiters.reached(1, None)
-        assert len(told) == AT_A_TIME
-        waiters.tell(waiter(-1), None)
-        await asyncio.sleep(0)
-        assert len(told) == 2 * AT_A_TIME
-        await asyncio.sleep(0)
-        assert told == [*range(2 * AT_A_TIME + 1), -1]
-        waiters.tell(waiter(-2), None)
-        assert told[-1] == -2, "at once where nobody is before it"
-
-    asyncio.run(scene())
 
 
 def test_bytes_become_committed_with_the_end_of_their_batch() -> None:

@@ -93,7 +93,7 @@ class FollowingBroker:
         self.directory = LogDirectory.open(str(self.path / "follower"), node_id=NODE)
         self.directories = LogDirectories([self.directory], self.threads)
         self.cluster = Cluster(NODE, 30_000, OwnCluster())
-        self.partitions = Partitions(self.counters, self.cluster)
+        self.partitions = Partitions(self.loop, self.counters, self.cluster)
         truncations = Truncations(self.clocks, self.threads, self.directories, self.partitions, self.cleaning)
         self.throttles = ReplicationThrottles(self.settings, self.counters.replication, self.clocks)
         self.links = BrokerLinks(NODE, lambda: self.image, "BROKERS", link_limits(self.settings), self._connector)
@@ -145,7 +145,7 @@ class FollowingBroker:
         partition = Partition(
             log,
             topic_id,
-            Flusher(log, Flushes(self.threads, self.counters, self.clocks).run),
+            Flusher(log, Flushes(self.threads, self.counters, self.clocks).run, self.partitions.due),
             1 << 20,
             self.counters.topic(topic),
             FreeSpace(self.directory.path),

@@ -179,7 +179,7 @@ class Replicas:
         partition = Partition(
             log,
             UUID(bytes=topic.id),
-            Flusher(log, self._flushes.run),
+            Flusher(log, self._flushes.run, self._partitions.due),
             settings[LAMINA_DECOMPRESSED_BATCH_MAX_BYTES],
             self._counters.topic(topic.name),
             self._directories.free_space_of((log.topic, log.partition)),

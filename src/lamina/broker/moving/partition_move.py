@@ -332,7 +332,7 @@ class PartitionMove:
         copy.take_place_of(partition.log)
         directories.of[self.key] = self.target
         self.copy, self._has_moved = None, True
-        flusher = Flusher(copy, self._parts.flushes.run)
+        flusher = Flusher(copy, self._parts.flushes.run, self._parts.partitions.due)
         partition.go_on_in(copy, flusher, directories.free_space[self.target.path])
         self.source.close_partition(*self.key, why=f"was moved to {self.target.path}")
         logger.info("%s was moved from %s to %s", copy.name, self.source.path, self.target.path)

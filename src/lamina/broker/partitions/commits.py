@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterable
 from contextvars import Context
 from functools import partial
 
-from lamina.broker.partitions.offset_waiters import AT_A_TIME, Waiter
+from lamina.broker.partitions.offset_waiters import Waiter
 from lamina.broker.partitions.partition import CommitPoint, Partition
 from lamina.broker.waits import WAITS
 from lamina.clocks import Clocks
 from lamina.errors import KafkaError, RequestTimedOut
+from lamina.log.due_waiters import AT_A_TIME
 from lamina.topic_partition import TopicPartition
 
 

@@ -120,9 +120,9 @@ class Partition:
         """They read all that is appended."""
         self._uncommitted = UncommittedBytes()
         name = log.name
-        self._commit_waiters = OffsetWaiters(name)
+        self._commit_waiters = OffsetWaiters(name, flusher.due)
         """Who waits until the high watermark reaches an offset."""
-        self._deletion_waiters = OffsetWaiters(name)
+        self._deletion_waiters = OffsetWaiters(name, flusher.due)
         """Who waits until the low watermark reaches an offset."""
         self.leadership = 0
         """Another number whenever this broker may have stopped leading: what an offset meant before, it may not mean
@@ -510,10 +510,6 @@ class Partition:
         """One that waited long enough for other replicas is not told any more."""
         self._commit_waiters.forget(waiter)
         self._deletion_waiters.forget(waiter)
-
-    def report_failed_waiters(self, failed: Callable[[], None]) -> None:
-        """``failed`` is told of each who waited here and failed; the partition has nothing to do with it."""
-        self._commit_waiters.on_failure = self._deletion_waiters.on_failure = failed
 
     def flush_in_background(self) -> None:
         self._flusher.flush_to(self.log.log_end_offset)

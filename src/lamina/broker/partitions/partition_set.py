@@ -1,11 +1,13 @@
 """The partitions that this broker serves, by name and by topic id.
 
-Owns which of them are offline, and tells listeners of one that goes offline. Must not know where partitions come from:
-the publisher adds and removes them.
+Owns which of them are offline, and tells listeners of one that goes offline; and whoever waited at any of them is told
+by ``due``, in turns of the loop. Must not know where partitions come from: the publisher adds and removes them.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from contextvars import Context
 from functools import partial
 from uuid import UUID
 
@@ -15,6 +17,7 @@ from lamina.broker.partitions.partition import Partition
 from lamina.broker.turns import in_turns
 from lamina.clocks import Clocks
 from lamina.errors import NotLeaderOrFollower, StorageError, UnknownTopicId
+from lamina.log.due_waiters import DueWaiters
 from lamina.topic_partition import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -23,8 +26,13 @@ _NONE: frozenset[int] = frozenset()
 
 
 class Partitions:
-    def __init__(self, counters: Counters, cluster: Cluster) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, counters: Counters, cluster: Cluster) -> None:
         self._counters = counters
+        # What they do is no part of the request that let them go on.
+        self.due = DueWaiters(
+            partial(loop.call_soon, context=Context()), partial(counters.count_unexpected, Place.PARTITION)
+        )
+        """Tells whoever waited, at all partitions: one request may let very many go on."""
         self.cluster = cluster
         self._by_key: dict[TopicPartition, Partition] = {}
         self._names: dict[UUID, str] = {}
@@ -45,7 +53,6 @@ class Partitions:
 
     def add(self, partition: Partition) -> None:
         self.remove(partition.topic, partition.index)
-        partition.report_failed_waiters(partial(self._counters.count_unexpected, Place.PARTITION))
         self._by_key[partition.topic, partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 

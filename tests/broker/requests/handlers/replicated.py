@@ -1,7 +1,7 @@
 """A broker that shares a topic with others, which tests play."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,29 @@ class ReplicatedBroker(InProcessBroker):
             session_epoch=-1,
             topics=[{"topic": "t", "topic_id": topic_id or self.topic_id, "partitions": [asked]}],
             rack_id=rack,
+        )
+
+    def begin_fetch_many(self, topic: str, indexes: Iterable[int], offset: int) -> "asyncio.Task[Any]":
+        """A follower's fetch of many partitions, which are answered at once."""
+        partitions = [
+            {
+                "partition": index,
+                "current_leader_epoch": -1,
+                "fetch_offset": offset,
+                "last_fetched_epoch": -1,
+                "partition_max_bytes": 1 << 20,
+            }
+            for index in indexes
+        ]
+        return self.begin(
+            FETCH,
+            17,
+            replica_state={"replica_id": OTHER, "replica_epoch": BROKER_EPOCHS[OTHER]},
+            max_wait=0,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_epoch=-1,
+            topics=[{"topic_id": self.parts.partitions.get(topic, 0).topic_id, "partitions": partitions}],
         )
 
     def fetched(self, begun: "asyncio.Task[Any]") -> Any:

@@ -1,14 +1,18 @@
 """Fetch from a partition that other brokers keep too: by followers, and by consumers of either replica."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from lamina.broker.partitions.follower import Follower
+from lamina.broker.partitions.offset_waiters import Waiter
 from lamina.broker.requests.follower_waits import AWAITED_MS
-from lamina.errors import ErrorCode
+from lamina.errors import ErrorCode, KafkaError
+from lamina.image.changes import set_partitions
+from lamina.log.due_waiters import AT_A_TIME
 from lamina.records.record import Record, build_batch
 from lamina.settings.replication import RACK_AWARE_SELECTOR
 from tests.broker.requests.handlers.replicated import FOR_EVER_MS, ME, OTHER, THIRD, ReplicatedBroker
@@ -94,6 +98,45 @@ def test_r6_a_fetch_counts_when_it_arrives_and_wakes_with_what_is_appended(broke
     broker.produced(broker.begin_produce(acks=1))
     assert broker.fetched(waiting).records
     assert progress(broker) == 2, "what leaves the waiting room says nothing new"
+
+
+def test_one_fetch_that_commits_very_many_partitions_tells_who_waits_there_in_turns(broker: ReplicatedBroker) -> None:
+    """And its own answer waits for none of them."""
+    count = 5 * AT_A_TIME
+    broker.create("many", partitions=count)
+    states = {}
+    for index, state in enumerate(broker.parts.metadata.image.topics["many"].partitions):
+        states["many", index] = replace(
+            state, replicas=(ME, OTHER), leader=ME, isr=(ME, OTHER), leader_epoch=state.leader_epoch + 1
+        )
+    broker.change(lambda image: set_partitions(image, states))
+    told: list[int] = []
+    in_turns = [0]
+
+    def count_turns() -> None:
+        in_turns.append(0)
+        if len(in_turns) < 3 * count:
+            broker.parts.loop.call_soon(count_turns)
+
+    def waiter(index: int) -> Waiter:
+        def tell(_: KafkaError | None) -> None:
+            told.append(index)
+            in_turns[-1] += 1
+
+        return tell
+
+    for index in range(count):
+        partition = broker.parts.partitions.get("many", index)
+        partition.append_own(build_batch([Record(0, 1, b"k", b"v")]), 1)
+        partition.when_committed(waiter(index))
+    count_turns()
+    fetching, at_answer = broker.begin_fetch_many("many", range(count), 1), list[int]()
+    fetching.add_done_callback(lambda _: at_answer.append(len(told)))
+    while len(in_turns) < 3 * count:
+        broker.turn()
+    assert [told for told in in_turns if told] == [AT_A_TIME] * 5
+    assert told == list(range(count))
+    assert at_answer[0] < count
 
 
 def test_r15_a_higher_watermark_does_not_wake_a_follower(broker: ReplicatedBroker) -> None:
