@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from lamina.broker.metadata.change_stream import ChangeStream
+from lamina.broker.metadata.controller_election import ControllerElection
 from lamina.broker.metadata.member import Member
 from lamina.broker.partitions.cluster import Cluster, OwnCluster
 from lamina.image.image import Broker, Image
@@ -61,6 +63,37 @@ class _Membership:
         return self._epoch
 
     def mark_ready(self, _: Any) -> None: ...
+
+
+def test_what_was_decided_in_a_tenure_that_has_ended_holds_until_more_is_followed() -> None:
+    """Else a rule that was taken away would hold again, where its change waits for a slow disk when the tenure ends."""
+
+    async def scenario() -> list[int]:
+        images = [Image(CLUSTER_ID, controller_epoch=number) for number in range(3)]
+        stream, thread, following = ChangeStream(3, images[0]), _Thread(), SimpleNamespace()
+        thread.done.set()
+        parts: Any = (1, asyncio.get_running_loop(), thread, SimpleNamespace(resign=lambda _: None))
+        others: Any = (*(None,) * 9, lambda: None)
+        election = ControllerElection(*parts, *others)
+        members: Any = (Cluster(1, 1000, OwnCluster()), parts[1], thread, None, None, election, following)
+        rest: Any = (None,) * 4
+        member, seen = Member(*members, *rest), list[int]()
+
+        def see(position: tuple[int, int], image: Image) -> None:
+            following.position, following.decided = position, image
+            seen.append(member.decided.controller_epoch)
+
+        controller: Any = SimpleNamespace(stream=stream, tenure=None)
+        election.controller = controller
+        stream.append(images[1], b"")
+        see((3, 0), images[0])
+        election._resigned()
+        see((3, 0), images[0])
+        see((3, 1), images[1])
+        see((4, 0), images[2])
+        return seen
+
+    assert asyncio.run(scenario()) == [1, 1, 1, 2]
 
 
 @pytest.mark.parametrize("sessions", [(5, 6), (5, 5)], ids=["another session", "the same one"])

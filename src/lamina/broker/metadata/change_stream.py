@@ -38,6 +38,11 @@ class ChangeStream:
         self._is_ended = False
         self.is_released = False
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """The controller epoch and the version of its image: later ones are greater."""
+        return self.controller_epoch, self.version
+
     def append(self, new: Image, line: bytes) -> None:
         """The image is another from now on, by the changes in this line: wake all who wait for it."""
         self.image = new

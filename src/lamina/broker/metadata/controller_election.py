@@ -19,7 +19,7 @@ from lamina.broker.tasks import Tasks
 from lamina.broker.threads import Threads
 from lamina.controller.election import ElectionFacts
 from lamina.image.features import why_unsupported
-from lamina.image.image import Broker, Features
+from lamina.image.image import Broker, Features, Image
 from lamina.store.interface import StoreError, UnsupportedLevel
 from lamina.store.member_file import MemberRecord
 from lamina.store.membership import Membership, Tenure
@@ -73,6 +73,8 @@ class ControllerElection:
         self._look_again = look_again
         self.controller: Controller | None = None
         """While this broker is elected."""
+        self.ended_at: tuple[tuple[int, int], Image] | None = None
+        """The position and the image with which the last tenure of this broker ended: it may have followed less far."""
         self.controller_broker: Broker | None = None
         """Where the controller is; ``None`` while nobody is elected."""
         self.moved = asyncio.Event()
@@ -249,6 +251,8 @@ class ControllerElection:
     def _resigned(self) -> None:
         """Remove the controller's znode, so that another may be elected, and look who is."""
         controller, self.controller = self.controller, None
+        if controller is not None:
+            self.ended_at = controller.stream.position, controller.stream.image
         self._set_controller(None)
         if controller is not None and not self._is_stopping:
             self._tasks.begin(self._give_up(controller.tenure))

@@ -63,6 +63,11 @@ class Following:
         self._has_news = asyncio.Event()
         self._backoff = RetryWait(_BACKOFF_MAX_SECONDS)
 
+    @property
+    def position(self) -> tuple[int, int]:
+        """The controller epoch and the version of what is decided, as far as this broker has followed."""
+        return self._controller_epoch, self._version
+
     # Following
 
     async def start(self, opened: Callable[[int, int], None] | None) -> Applied:

@@ -93,8 +93,14 @@ class Member:
 
     @property
     def decided(self) -> Image:
-        """What the controller decides from, where that is this broker; else what this broker has followed."""
-        return self._following.decided if self.controller is None else self.controller.stream.image
+        """What the controller decides from, where that is this broker; else what this broker has followed.
+
+        It never goes back: what this broker decided in a tenure that has ended is stored, though not followed yet.
+        """
+        if self.controller is not None:
+            return self.controller.stream.image
+        ended_at, following = self.election.ended_at, self._following
+        return following.decided if ended_at is None or ended_at[0] <= following.position else ended_at[1]
 
     @property
     def facts(self) -> ElectionFacts:
