@@ -24,7 +24,7 @@ $(VENV)/.ready: requirements.lock pyproject.toml
 serve: venv
 	@$(BIN)/lamina serve $(ARGS)
 
-# Everything that needs neither a Kafka nor a Spark cluster; about six minutes on two quiet cores.
+# Everything that needs neither a Kafka nor a Spark cluster; about four and a half minutes on two quiet cores.
 test: venv
 	$(PYTEST) $(BY_FILE) -m "not kafka and not spark and not long and not faults_cluster"
 

@@ -20,7 +20,7 @@ def summary_row(topic: str, ranges: Sequence[PartitionRange], seconds: float) ->
         "records": sum(each.records for each in ranges),
         "bytes": sum(each.size_bytes for each in ranges),
         "missing": sum(each.missing for each in ranges),
-        "seconds": round(seconds, 3),
+        "seconds": round(seconds, 6),
         "partitions": [
             {
                 "partition": each.partition,

@@ -14,7 +14,7 @@ def summary_row(topic: str, deliveries: Deliveries, seconds: float) -> Row:
         "records": deliveries.records,
         "bytes": deliveries.size_bytes,
         "not_delivered": deliveries.sent - deliveries.records,
-        "seconds": round(seconds, 3),
+        "seconds": round(seconds, 6),
         "records_per_second": round(per_second(deliveries.records, seconds), 1),
         "bytes_per_second": round(per_second(deliveries.size_bytes, seconds), 1),
         "partitions": [
